@@ -1,0 +1,5 @@
+package drivertest
+
+// storeLaws are the laws of a store: L1 to L30 and L46 to L49. Each law_*.go
+// has a list of its own, which is an argument here.
+var storeLaws = sorted()

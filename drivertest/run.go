@@ -1,0 +1,114 @@
+package drivertest
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// Laws is how many laws docs/laws.md has.
+const Laws = 49
+
+// A law is one row of the suite. A law may have several rows, with different
+// names.
+type law struct {
+	number int
+	name   string // UpperCamel; the test is laws/L<number>_<name>
+	test   func(t *testing.T, s *Stage)
+	// waived, if it is set, is run instead of test on a store that waives the
+	// law: it checks that what is waived is refused.
+	waived func(t *testing.T, s *Stage)
+	// bubble: the test plays with time in a way that only a bubble allows. It
+	// is skipped on other stores.
+	bubble bool
+}
+
+// laws is every row, in order. Each file law_*.go has a list of its own.
+var laws = sorted(storeLaws, coreLaws)
+
+func sorted(lists ...[]law) []law {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, func(a, b law) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
+// String is the name of the law's test.
+func (l law) String() string { return fmt.Sprintf("L%d_%s", l.number, l.name) }
+
+// Run tests every law on the harness's store, each on a fresh storage, and then
+// a short torture. Call it from a test named TestConformance.
+func Run(t *testing.T, h Harness) {
+	t.Run("complete", complete)
+	t.Run("laws", func(t *testing.T) {
+		for _, l := range laws {
+			t.Run(l.String(), func(t *testing.T) {
+				t.Parallel()
+				if l.bubble && !h.Bubble {
+					t.Skip("needs a bubble")
+				}
+				inside(t, h, l.check)
+			})
+		}
+	})
+}
+
+// inside runs test on a fresh storage, in a bubble if the store can.
+func inside(t *testing.T, h Harness, test func(t *testing.T, s *Stage)) {
+	t.Helper()
+	if !h.Bubble {
+		test(t, newStage(t, h))
+		return
+	}
+	synctest.Test(t, func(t *testing.T) { test(t, newStage(t, h)) })
+}
+
+// check tests the law, or that its waiver is honest.
+func (l law) check(t *testing.T, s *Stage) {
+	why := s.Facts.Waived(l.number)
+	if why == "" {
+		if waives(s.Facts, l.number) {
+			t.Fatal("the store waives the law and does not say why")
+		}
+		l.test(t, s)
+		return
+	}
+	t.Logf("waived: %s", why)
+	if l.waived != nil {
+		l.waived(t, s)
+	}
+}
+
+func waives(f driver.Facts, number int) bool {
+	return slices.ContainsFunc(f.Waives, func(w driver.Waiver) bool { return w.Law == number })
+}
+
+var lawName = regexp.MustCompile(`^L[1-9][0-9]*_[A-Z][A-Za-z0-9]+$`)
+
+// complete fails if a law has no test, or a name is wrong or taken.
+func complete(t *testing.T) {
+	seen := make(map[string]bool)
+	tested := make(map[int]bool)
+	for _, l := range laws {
+		switch name := l.String(); {
+		case l.number < 1 || l.number > Laws:
+			t.Errorf("%s: there is no such law", name)
+		case !lawName.MatchString(name):
+			t.Errorf("%s: not a law's test name", name)
+		case seen[name]:
+			t.Errorf("%s: two tests have this name", name)
+		default:
+			seen[name] = true
+			tested[l.number] = true
+		}
+	}
+	for n := 1; n <= Laws; n++ {
+		if !tested[n] {
+			t.Errorf("law %d has no test", n)
+		}
+	}
+}
