@@ -1,0 +1,4 @@
+package mutants_test
+
+// coreMutants break package dibs.
+var coreMutants []mutant

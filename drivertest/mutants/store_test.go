@@ -1,0 +1,4 @@
+package mutants_test
+
+// storeMutants break memlock.
+var storeMutants []mutant
