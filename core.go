@@ -1,0 +1,172 @@
+package dibs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// A core is what a client shares with its siblings: the store, the clock, and
+// the two goroutines that look after claims (keeper, undoer).
+type core struct {
+	store  driver.Store
+	facts  driver.Facts
+	clock  *clock
+	hooks  Hooks
+	log    *slog.Logger
+	keeper *keeper
+	undoer *undoer
+
+	closing chan struct{} // closed when Close begins: waits end
+	closed  chan struct{} // closed when Close has ended
+	once    sync.Once
+	err     error // of Close; read after closed
+
+	calls gate // Lock, TryLock, Release under way
+
+	stopFeed context.CancelFunc // ends the loss feed
+	feed     chan struct{}      // closed when the loss feed has ended
+}
+
+func newCore(store driver.Store, hooks Hooks, log *slog.Logger) (*core, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	c := &core{
+		store:   store,
+		facts:   store.Facts(),
+		clock:   newClock(),
+		hooks:   hooks,
+		log:     log,
+		closing: make(chan struct{}),
+		closed:  make(chan struct{}),
+		feed:    make(chan struct{}),
+	}
+	var ctx context.Context
+	ctx, c.stopFeed = context.WithCancel(context.Background())
+	c.keeper = newKeeper(c)
+	if err := c.followLosses(ctx); err != nil {
+		c.stopFeed()
+		return nil, err
+	}
+	c.undoer = newUndoer(c)
+	go c.keeper.run() // ends in keeper.stop
+	go c.undoer.run() // ends in undoer.stop
+	return c, nil
+}
+
+// followLosses hears of losses as the store sees them, if it can tell.
+func (c *core) followLosses(ctx context.Context) error {
+	feed, ok := c.store.(driver.LossFeed)
+	if !ok {
+		close(c.feed)
+		return nil
+	}
+	losses, err := feed.Losses(ctx)
+	if errors.Is(err, errors.ErrUnsupported) {
+		close(c.feed)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.keeper.index()
+	go func() { // ends when stopFeed makes the store close the channel
+		defer close(c.feed)
+		for loss := range losses {
+			c.keeper.refused(loss.ID, loss.Err)
+		}
+	}()
+	return nil
+}
+
+// detached bounds one call of the store that no caller may end: the values of ctx
+// stay, its end does not reach the call.
+func detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
+}
+
+func (c *core) error(op, name string, err error) error {
+	return &Error{Op: op, Name: name, Driver: c.facts.Driver, Err: err}
+}
+
+// close ends everything in the order in which things depend on each other:
+// waits, which may still become leases; leases; what is to be taken back; the
+// store.
+func (c *core) close(ctx context.Context) error {
+	c.once.Do(func() {
+		defer close(c.closed)
+		close(c.closing)
+		if err := c.calls.shut(ctx); err != nil {
+			c.err = errors.Join(c.err, fmt.Errorf("a call did not return: %w", err))
+		}
+		for _, l := range c.keeper.stop() {
+			l.end(&LostError{Reason: ClientClosed, Err: ErrClosed})
+			c.undoer.add(l.claim, l.tainted)
+		}
+		if left := c.undoer.stop(ctx); left != nil {
+			c.err = errors.Join(c.err, fmt.Errorf("left to their TTL: %s", strings.Join(left, ", ")))
+		}
+		c.stopFeed()
+		<-c.feed
+		if err := c.store.Close(); err != nil {
+			c.err = errors.Join(c.err, err)
+		}
+		if c.err != nil {
+			c.err = c.error("close", "", c.err)
+		}
+	})
+	<-c.closed
+	return c.err
+}
+
+// A gate counts what is under way, and shuts.
+type gate struct {
+	mu   sync.Mutex // guards what follows
+	n    int
+	off  bool
+	idle chan struct{} // made by shut; closed when n is 0
+}
+
+// enter returns false if the gate is shut.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.off {
+		return false
+	}
+	g.n++
+	return true
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.n--
+	if g.off && g.n == 0 {
+		close(g.idle)
+	}
+}
+
+// shut lets nothing in any more, and waits until nothing is inside or ctx ends.
+func (g *gate) shut(ctx context.Context) error {
+	g.mu.Lock()
+	g.off = true
+	g.idle = make(chan struct{})
+	if g.n == 0 {
+		close(g.idle)
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,398 @@
+package dibs
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// A keeper looks after every claim of a client, leases and places in line alike,
+// on one goroutine: it has them renewed in batches, and ends the trust in those
+// whose time has come, also while a call hangs.
+type keeper struct {
+	core *core
+	wake chan struct{} // capacity 1: something is due earlier than run thinks
+	done chan struct{} // closed when run has returned
+	quit chan struct{} // closed by stop
+
+	calls sync.WaitGroup // renewal calls under way
+
+	mu    sync.Mutex // guards what follows and the ward of every claim in care
+	wards wards
+	byID  map[string]*ward // only if the store tells of losses
+	next  time.Duration    // when run will look again by itself
+	off   bool
+}
+
+// A ward is a claim in the keeper's care. Instants are the clock's.
+type ward struct {
+	claim driver.Claim
+	owner owner         // a *Lease or a *waiter
+	until time.Duration // trusted until then; never for a place
+	due   time.Duration // renew then
+	slot  int           // in the heap, plus 1; 0: not in care
+	tries int           // renewals without a clear answer since the last clear one
+	busy  bool          // a renewal is under way
+	idle  chan struct{} // closed when that one has returned; nil if nobody waits for it
+	last  error         // why the last renewal got no clear answer
+}
+
+// An owner is told what became of its ward, without the keeper's lock.
+type owner interface {
+	expired(now time.Duration, last error) // trust has run out; the ward is out of care
+	refusedBy(err error)                   // the store said no; the ward is out of care
+}
+
+func newKeeper(c *core) *keeper {
+	return &keeper{
+		core: c,
+		wake: make(chan struct{}, 1),
+		done: make(chan struct{}),
+		quit: make(chan struct{}),
+		next: never,
+	}
+}
+
+// index makes the keeper find claims by ID, for stores that tell of losses.
+func (k *keeper) index() { k.byID = make(map[string]*ward) }
+
+// adopt takes w into care, to be renewed at due. It tells false if the keeper
+// has stopped.
+func (k *keeper) adopt(w *ward, due time.Duration) bool {
+	k.mu.Lock()
+	if k.off {
+		k.mu.Unlock()
+		return false
+	}
+	w.due = due
+	heap.Push(&k.wards, w)
+	if k.byID != nil {
+		k.byID[w.claim.ID] = w
+	}
+	early := w.key() < k.next
+	k.mu.Unlock()
+	if early {
+		signal(k.wake)
+	}
+	return true
+}
+
+// removeLocked takes w out of care; k.mu is held. It tells whether it was in.
+func (k *keeper) removeLocked(w *ward) bool {
+	if w.slot == 0 {
+		return false
+	}
+	heap.Remove(&k.wards, w.slot-1)
+	if k.byID != nil {
+		delete(k.byID, w.claim.ID)
+	}
+	return true
+}
+
+// drop takes w out of care, if it is, and waits for a renewal under way. The
+// error says that ctx ended first.
+func (k *keeper) drop(ctx context.Context, w *ward) error {
+	k.mu.Lock()
+	k.removeLocked(w)
+	if !w.busy {
+		k.mu.Unlock()
+		return nil
+	}
+	if w.idle == nil {
+		w.idle = make(chan struct{})
+	}
+	idle := w.idle
+	k.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// expire ends the trust in l if it has run out at now.
+func (k *keeper) expire(l *Lease, now time.Duration) {
+	k.mu.Lock()
+	out := l.until <= now && k.removeLocked(&l.ward)
+	last := l.last
+	k.mu.Unlock()
+	if out {
+		l.expired(now, last)
+	}
+}
+
+// refused ends the care of the claim with id because the store said so.
+func (k *keeper) refused(id string, err error) {
+	k.mu.Lock()
+	w := k.byID[id]
+	out := w != nil && k.removeLocked(w)
+	k.mu.Unlock()
+	if out {
+		w.owner.refusedBy(err)
+	}
+}
+
+// stop ends the care of everything and returns the leases that were in it. It
+// waits for the calls under way, which have time-outs of their own.
+func (k *keeper) stop() []*Lease {
+	k.mu.Lock()
+	k.off = true
+	var leases []*Lease
+	for _, w := range k.wards {
+		w.slot = 0
+		if l, ok := w.owner.(*Lease); ok {
+			leases = append(leases, l)
+		}
+	}
+	k.wards, k.byID = nil, nil
+	k.mu.Unlock()
+	close(k.quit)
+	<-k.done
+	k.calls.Wait()
+	return leases
+}
+
+// run sleeps until something is due, a second at the most, so that the resume of
+// a suspended machine is noticed (law 33): timers slept with it.
+func (k *keeper) run() {
+	defer close(k.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(k.step())
+		select {
+		case <-timer.C:
+		case <-k.wake:
+		case <-k.quit:
+			return
+		}
+	}
+}
+
+// step does what is due and tells how long to sleep.
+func (k *keeper) step() time.Duration {
+	now := k.core.clock.now()
+	k.mu.Lock()
+	ended, batches := k.dueLocked(now)
+	sleep := time.Hour
+	k.next = never
+	if len(k.wards) > 0 {
+		k.next = k.wards[0].key()
+		sleep = min(max(k.next-now, 0), time.Second)
+	}
+	k.mu.Unlock()
+
+	for _, w := range ended {
+		w.owner.expired(now, w.last)
+	}
+	for _, b := range batches {
+		k.calls.Go(func() { k.renew(b, now) }) // ends with the call, which is bounded
+	}
+	return sleep
+}
+
+// dueLocked takes out what has ended, and returns what is due, and with it
+// whatever is due within a twelfth of its TTL, in batches that the store can
+// take (law 42). Claims whose last renewal failed go in batches of their own:
+// their time-outs are shorter.
+func (k *keeper) dueLocked(now time.Duration) (ended []*ward, batches [][]*ward) {
+	if len(k.wards) == 0 || k.wards[0].key() > now {
+		return nil, nil
+	}
+	var first, again, stay []*ward
+	for len(k.wards) > 0 && k.wards[0].key() <= now+k.wards[0].claim.TTL/12 {
+		w := k.wards[0]
+		switch {
+		case w.until <= now:
+			k.removeLocked(w)
+			ended = append(ended, w)
+			continue
+		case w.busy || w.due > now+w.claim.TTL/12:
+			stay = append(stay, w) // near its end of trust, that is all
+		case w.tries > 0:
+			again = append(again, w)
+		default:
+			first = append(first, w)
+		}
+		heap.Pop(&k.wards)
+	}
+	for _, group := range [][]*ward{first, again} {
+		for _, w := range group {
+			w.busy = true // in the heap for its end of trust alone
+			heap.Push(&k.wards, w)
+		}
+	}
+	for _, w := range stay {
+		heap.Push(&k.wards, w)
+	}
+	n := k.core.facts.MaxBatch
+	return ended, append(chunks(first, n), chunks(again, n)...)
+}
+
+// chunks cuts ws into pieces of at most n.
+func chunks(ws []*ward, n int) (out [][]*ward) {
+	for len(ws) > n && n > 0 {
+		out = append(out, ws[:n:n])
+		ws = ws[n:]
+	}
+	if len(ws) > 0 {
+		out = append(out, ws)
+	}
+	return out
+}
+
+// renew has one batch renewed and judges each proof.
+func (k *keeper) renew(batch []*ward, now time.Duration) {
+	claims := make([]driver.Claim, len(batch))
+	info := RenewInfo{Margin: never}
+	timeout := never
+	k.mu.Lock()
+	for i, w := range batch {
+		claims[i] = w.claim
+		if w.until == never {
+			info.Places++
+			timeout = min(timeout, w.claim.Patience/3)
+			continue
+		}
+		info.Leases++
+		info.Margin = min(info.Margin, w.until-now)
+		timeout = min(timeout, w.claim.TTL/3, max((w.until-now)/3, w.claim.TTL/50))
+	}
+	k.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	asked := k.core.clock.now()
+	proofs, err := k.core.store.Renew(ctx, claims)
+	cancel()
+	info.Took, info.Err = k.core.clock.now()-asked, err
+
+	jitter := rand.Float64() // one for the batch: it stays together
+	for i, w := range batch {
+		p := driver.Proof{Err: err}
+		if len(proofs) == len(batch) {
+			p = proofs[i]
+		}
+		if p.Err == nil && len(proofs) != len(batch) {
+			p.Err = errNoProof
+		}
+		if !driver.Certain(p.Err) {
+			info.Failed++
+		}
+		k.settle(w, asked, p, jitter, true)
+	}
+	k.core.hooks.renewed(info)
+}
+
+// prove has one claim renewed on the caller's goroutine.
+func (k *keeper) prove(ctx context.Context, w *ward) error {
+	asked := k.core.clock.now()
+	proofs, err := k.core.store.Renew(ctx, []driver.Claim{w.claim})
+	if len(proofs) != 1 {
+		if err == nil {
+			err = errNoProof
+		}
+		return err
+	}
+	k.settle(w, asked, proofs[0], rand.Float64(), false)
+	return proofs[0].Err
+}
+
+var errNoProof = errors.New("the store gave no proof")
+
+// settle believes, or does not, one proof that was asked for at asked (law 34).
+// ends tells that it is the answer to the renewal that made w busy.
+func (k *keeper) settle(w *ward, asked time.Duration, p driver.Proof, jitter float64, ends bool) {
+	now := k.core.clock.now()
+	var tell func()
+	k.mu.Lock()
+	if ends {
+		w.busy = false
+		if w.idle != nil {
+			defer close(w.idle) // the channel, read now
+			w.idle = nil
+		}
+	}
+	switch {
+	case w.slot == 0:
+		// Out of care meanwhile: what the store says comes too late (law 35).
+	case w.until <= now:
+		k.removeLocked(w)
+		last := w.last
+		tell = func() { w.owner.expired(now, last) }
+	case w.until == never:
+		k.settlePlaceLocked(w.owner.(*waiter), asked, p)
+	case p.Err == nil:
+		w.owner.(*Lease).believe(max(w.until, trustedUntil(asked, p.TTL)))
+		w.tries, w.last = 0, nil
+		w.due = asked + p.TTL/3 - time.Duration(jitter*float64(p.TTL/24))
+		if w.until < w.due {
+			w.due = never // capped by MaxHold: nothing left to renew for
+		}
+		k.wards.fix(w)
+	case driver.Certain(p.Err):
+		k.removeLocked(w)
+		tell = func() { w.owner.refusedBy(p.Err) }
+	default:
+		k.retryLocked(w, now, p.Err)
+	}
+	k.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+	signal(k.wake)
+}
+
+// retryLocked schedules another try after an unclear answer: sooner, the less
+// trust is left. The old deadline stands.
+func (k *keeper) retryLocked(w *ward, now time.Duration, err error) {
+	left := w.claim.Patience
+	if w.until != never {
+		left = w.until - now
+	}
+	w.tries++
+	w.last = err
+	w.due = now + max(left/6, w.claim.TTL/200, time.Millisecond)
+	k.wards.fix(w)
+}
+
+// key is when the keeper must next look at w.
+func (w *ward) key() time.Duration {
+	if w.busy {
+		return w.until
+	}
+	return min(w.until, w.due)
+}
+
+// wards is a heap by key.
+type wards []*ward
+
+func (h wards) Len() int           { return len(h) }
+func (h wards) Less(i, j int) bool { return h[i].key() < h[j].key() }
+func (h wards) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].slot, h[j].slot = i+1, j+1
+}
+
+func (h *wards) Push(x any) {
+	w := x.(*ward)
+	*h = append(*h, w)
+	w.slot = len(*h)
+}
+
+func (h *wards) Pop() any {
+	old := *h
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	w.slot = 0
+	return w
+}
+
+// fix restores the order after w's key changed.
+func (h *wards) fix(w *ward) { heap.Fix(h, w.slot-1) }

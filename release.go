@@ -1,0 +1,89 @@
+package dibs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// Release gives the lease back. It stops the renewal, waits for one in flight,
+// and then asks the store; it works with a ctx that has already ended. An end of
+// ctx meanwhile, or a store that gives no clear answer, is an ErrUnknown: the
+// claim is then given back in the background until it has ended by its TTL.
+//
+// nil: released. ErrNotHeld: the store says that it was not ours any more.
+// ErrLost: the lease had been lost before; if the claim still stood, it is given
+// back all the same, so call Release after the work has stopped. ErrReleased:
+// somebody called it before; that call's answer is awaited.
+func (l *Lease) Release(ctx context.Context) error {
+	lost := l.Check()
+	l.mu.Lock()
+	if l.freed != nil {
+		freed := l.freed
+		l.mu.Unlock()
+		<-freed
+		return ErrReleased
+	}
+	l.freed = make(chan struct{})
+	l.mu.Unlock()
+	defer close(l.freed)
+
+	if !l.core.calls.enter() {
+		<-l.core.closed // Close gives it back
+		return l.Check()
+	}
+	defer l.core.calls.leave()
+	if lost == nil && !l.end(ErrReleased) {
+		lost = l.Check() // it was lost just now
+	}
+	err := l.giveBack(ctx)
+	if lost != nil {
+		err = lost
+	}
+	l.core.hooks.released(l, err)
+	return err
+}
+
+// giveBack stops the renewal and asks the store.
+func (l *Lease) giveBack(ctx context.Context) error {
+	c := l.core
+	call, cancel := detached(ctx, l.client.set.CallTimeout)
+	defer cancel()
+	if ctx.Err() == nil { // one that has ended already is no obstacle
+		defer context.AfterFunc(ctx, cancel)()
+	}
+	if err := c.keeper.drop(call, &l.ward); err != nil {
+		c.undoer.add(l.claim, l.tainted)
+		return c.error("release", l.Name(), err)
+	}
+	err := c.release(call, l.claim, time.Duration(l.trust.Load()))
+	if !driver.Certain(err) {
+		c.undoer.add(l.claim, l.tainted)
+		return c.error("release", l.Name(), err)
+	}
+	c.undoer.addLate(l.claim, l.tainted)
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		return c.error("release", l.Name(), err)
+	}
+	return err
+}
+
+// release asks the store to free claim until the answer is clear or ctx ends. An
+// ErrNotHeld after an own unclear answer within trust means that that one was
+// applied (law 39).
+func (c *core) release(ctx context.Context, claim driver.Claim, trusted time.Duration) error {
+	for try := 0; ; try++ {
+		err := c.store.Release(ctx, claim)
+		switch {
+		case errors.Is(err, ErrNotHeld) && try > 0 && c.clock.now() < trusted:
+			return nil
+		case driver.Certain(err), errors.Is(err, ErrClosed):
+			return err
+		}
+		if !sleep(ctx, backoff(try, 10*time.Millisecond, time.Second)) {
+			return err
+		}
+	}
+}
