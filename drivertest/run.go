@@ -26,6 +26,9 @@ type law struct {
 	// bubble: the test plays with time in a way that only a bubble allows. It
 	// is skipped on other stores.
 	bubble bool
+	// alone: the test changes something that others would see. It does not run
+	// beside any.
+	alone bool
 }
 
 // laws is every row, in order. Each file law_*.go has a list of its own.
@@ -47,7 +50,9 @@ func Run(t *testing.T, h Harness) {
 	t.Run("laws", func(t *testing.T) {
 		for _, l := range laws {
 			t.Run(l.String(), func(t *testing.T) {
-				t.Parallel()
+				if !l.alone {
+					t.Parallel()
+				}
 				if l.bubble && !h.Bubble {
 					t.Skip("needs a bubble")
 				}

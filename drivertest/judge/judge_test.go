@@ -164,9 +164,9 @@ func TestJudge(t *testing.T) {
 		{"a waiter in time", append(history(
 			try{called: 11, returned: 12, stopped: 20, token: 7, fence: 7},
 			try{called: 12, returned: 24, stopped: 30, token: 8, fence: 8, waits: true}), mark(judge.Healed, 0)), ""},
-		{"a waiter is forgotten", append(history(
+		{"a waiter is forgotten", history(
 			try{called: 11, returned: 12, stopped: 20, token: 7, fence: 7},
-			try{called: 12, returned: 26, stopped: 30, token: 8, fence: 8, waits: true})), judge.Stall},
+			try{called: 12, returned: 26, stopped: 30, token: 8, fence: 8, waits: true}), judge.Stall},
 		{"a waiter is forgotten for ever", append(history(
 			try{called: 11, returned: 12, stopped: 20, token: 7, fence: 7},
 			try{called: 12, waits: true}), judge.Event{Kind: judge.Healed, At: 40 * s}), judge.Stall},
