@@ -96,7 +96,11 @@ func (a *attempt) lease(g driver.Grant, asked, due time.Duration) (*Lease, error
 
 // takeBack gives up whatever the attempt may have in the store, in the
 // background and detached from the caller.
-func (a *attempt) takeBack() { a.client.core.undoer.add(a.claim, a.tainted) }
+func (a *attempt) takeBack() {
+	claim := a.claim
+	claim.Keep = 0 // nobody has worked under it: it frees now (law 18)
+	a.client.core.undoer.add(claim, a.tainted)
+}
 
 // try asks once.
 func (a *attempt) try(ctx context.Context) (*Lease, error) {

@@ -20,7 +20,9 @@ type keeper struct {
 	done chan struct{} // closed when run has returned
 	quit chan struct{} // closed by stop
 
-	calls sync.WaitGroup // renewal calls under way
+	ctx    context.Context
+	cancel context.CancelFunc // ends the calls under way
+	calls  sync.WaitGroup     // renewal calls under way
 
 	mu    sync.Mutex // guards what follows and the ward of every claim in care
 	wards wards
@@ -49,13 +51,15 @@ type owner interface {
 }
 
 func newKeeper(c *core) *keeper {
-	return &keeper{
+	k := &keeper{
 		core: c,
 		wake: make(chan struct{}, 1),
 		done: make(chan struct{}),
 		quit: make(chan struct{}),
 		next: never,
 	}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	return k
 }
 
 // index makes the keeper find claims by ID, for stores that tell of losses.
@@ -116,11 +120,14 @@ func (k *keeper) drop(ctx context.Context, w *ward) error {
 	}
 }
 
-// expire ends the trust in l if it has run out at now.
+// expire ends the trust in l if it has run out at now, whether or not l is still
+// in care.
 func (k *keeper) expire(l *Lease, now time.Duration) {
 	k.mu.Lock()
-	out := l.until <= now && k.removeLocked(&l.ward)
-	last := l.last
+	out, last := l.until <= now, l.last
+	if out {
+		k.removeLocked(&l.ward)
+	}
 	k.mu.Unlock()
 	if out {
 		l.expired(now, last)
@@ -138,8 +145,8 @@ func (k *keeper) refused(id string, err error) {
 	}
 }
 
-// stop ends the care of everything and returns the leases that were in it. It
-// waits for the calls under way, which have time-outs of their own.
+// stop ends the care of everything, cuts off the calls under way, and returns the
+// leases that were in care.
 func (k *keeper) stop() []*Lease {
 	k.mu.Lock()
 	k.off = true
@@ -153,7 +160,8 @@ func (k *keeper) stop() []*Lease {
 	k.wards, k.byID = nil, nil
 	k.mu.Unlock()
 	close(k.quit)
-	<-k.done
+	k.cancel()
+	<-k.done // from here on no call begins
 	k.calls.Wait()
 	return leases
 }
@@ -266,7 +274,7 @@ func (k *keeper) renew(batch []*ward, now time.Duration) {
 	}
 	k.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(k.ctx, timeout)
 	asked := k.core.clock.now()
 	proofs, err := k.core.store.Renew(ctx, claims)
 	cancel()

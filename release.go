@@ -58,7 +58,7 @@ func (l *Lease) giveBack(ctx context.Context) error {
 		c.undoer.add(l.claim, l.tainted)
 		return c.error("release", l.Name(), err)
 	}
-	err := c.release(call, l.claim, time.Duration(l.trust.Load()))
+	err := c.release(call, l.claim, l.client.set.CallTimeout/2, time.Duration(l.trust.Load()))
 	if !driver.Certain(err) {
 		c.undoer.add(l.claim, l.tainted)
 		return c.error("release", l.Name(), err)
@@ -70,12 +70,14 @@ func (l *Lease) giveBack(ctx context.Context) error {
 	return err
 }
 
-// release asks the store to free claim until the answer is clear or ctx ends. An
-// ErrNotHeld after an own unclear answer within trust means that that one was
+// release asks the store to free claim until the answer is clear or ctx ends,
+// each time for timeout at the most. An ErrNotHeld after an own unclear answer within trust means that that one was
 // applied (law 39).
-func (c *core) release(ctx context.Context, claim driver.Claim, trusted time.Duration) error {
+func (c *core) release(ctx context.Context, claim driver.Claim, timeout, trusted time.Duration) error {
 	for try := 0; ; try++ {
-		err := c.store.Release(ctx, claim)
+		call, cancel := context.WithTimeout(ctx, timeout)
+		err := c.store.Release(call, claim)
+		cancel()
 		switch {
 		case errors.Is(err, ErrNotHeld) && try > 0 && c.clock.now() < trusted:
 			return nil

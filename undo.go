@@ -20,9 +20,11 @@ const maxUndoers = 16
 // after its send, again and again (law 38): a request that lands late leaves no
 // orphan. What lands later than that ends by its own TTL.
 type undoer struct {
-	core *core
-	wake chan struct{} // capacity 1
-	done chan struct{} // closed when run has returned
+	core   *core
+	wake   chan struct{} // capacity 1
+	done   chan struct{} // closed when run has returned
+	ctx    context.Context
+	cancel context.CancelFunc // ends the calls under way
 
 	mu      sync.Mutex // guards what follows
 	debts   debts
@@ -41,11 +43,13 @@ type debt struct {
 }
 
 func newUndoer(c *core) *undoer {
-	return &undoer{core: c, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	u := &undoer{core: c, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	u.ctx, u.cancel = context.WithCancel(context.Background())
+	return u
 }
 
 // add takes claim back. tainted is when a request for it was last sent without a
-// clear answer; 0: never.
+// clear answer; 0: never. With Keep the claim becomes kept, as by Release.
 func (u *undoer) add(claim driver.Claim, tainted time.Duration) {
 	now := u.core.clock.now()
 	u.push(&debt{claim: claim, haunt: haunted(claim, tainted), until: now + claim.TTL, next: now})
@@ -58,6 +62,7 @@ func (u *undoer) addLate(claim driver.Claim, tainted time.Duration) {
 	if now >= haunt {
 		return
 	}
+	claim.Keep = 0 // what lands now was never worked under
 	u.push(&debt{claim: claim, haunt: haunt, until: haunt, next: min(haunt, now+claim.TTL/8), try: 4})
 }
 
@@ -70,7 +75,6 @@ func haunted(claim driver.Claim, tainted time.Duration) time.Duration {
 }
 
 func (u *undoer) push(d *debt) {
-	d.claim.Keep = 0 // a take-back frees now (law 18)
 	u.mu.Lock()
 	heap.Push(&u.debts, d)
 	u.mu.Unlock()
@@ -120,7 +124,7 @@ func (u *undoer) pick() (d *debt, wait time.Duration, end bool) {
 // ask releases once, and puts the debt back unless it is settled.
 func (u *undoer) ask(d *debt) {
 	c := u.core
-	ctx, cancel := context.WithTimeout(context.Background(), max(d.claim.TTL/3, 10*time.Millisecond))
+	ctx, cancel := context.WithTimeout(u.ctx, max(d.claim.TTL/3, 10*time.Millisecond))
 	err := c.store.Release(ctx, d.claim)
 	cancel()
 
@@ -136,6 +140,7 @@ func (u *undoer) ask(d *debt) {
 		// The last ask comes right at the end, when nothing can land any more.
 		d.next = min(max(d.haunt, d.until), now+backoff(d.try, d.claim.TTL/500, d.claim.TTL/4))
 		if clear {
+			d.claim.Keep = 0 // what lands from here on was never worked under
 			d.next = min(d.next, d.haunt)
 		}
 		d.try++
@@ -153,18 +158,20 @@ func (u *undoer) stop(ctx context.Context) []string {
 	signal(u.wake)
 	select {
 	case <-u.done:
+		u.cancel()
 		return nil
 	case <-ctx.Done():
 	}
 	u.mu.Lock()
 	u.abandon = true
-	var left []string
+	u.mu.Unlock()
+	u.cancel()
+	signal(u.wake)
+	<-u.done
+	var left []string // the calls that were cut off are back among the debts
 	for _, d := range u.debts {
 		left = append(left, fmt.Sprintf("%q", d.claim.Name))
 	}
-	u.mu.Unlock()
-	signal(u.wake)
-	<-u.done // at most one bounded call away
 	return left
 }
 
