@@ -1,0 +1,67 @@
+#!/bin/sh
+# servers.sh makes sure that the commands which the tests need are installed.
+#
+# When nothing is missing it says so and is done. Else, as root on Debian, it
+# installs the packages of the missing commands, and only those: to ask for a
+# package that is there would upgrade it. Anywhere else it prints the command to
+# run and exits 1.
+set -eu
+
+# command:Debian package:directories outside of PATH to look in (globs, or none)
+# internal/servers/binary.go says the same to the tests.
+table='
+redis-server:redis-server:
+gcc:gcc libc6-dev:
+'
+
+say() { printf 'servers: %s\n' "$*"; }
+
+# have COMMAND DIRS: is the command in PATH, or in one of the directories?
+have() {
+	command -v "$1" >/dev/null 2>&1 && return 0
+	for dir in $2; do # unquoted: a glob
+		[ -x "$dir/$1" ] && return 0
+	done
+	return 1
+}
+
+commands='' packages=''
+while IFS=: read -r command package dirs; do
+	[ -n "$command" ] || continue
+	have "$command" "$dirs" && continue
+	commands="$commands $command"
+	packages="$packages $package"
+done <<EOF
+$table
+EOF
+
+if [ -z "$commands" ]; then
+	say 'nothing is missing'
+	exit 0
+fi
+say "missing:$commands"
+
+install="apt-get install -y -q --no-install-recommends$packages"
+if [ "$(id -u)" -ne 0 ] || [ ! -e /etc/debian_version ] || ! command -v apt-get >/dev/null 2>&1; then
+	say 'to install them on Debian:' >&2
+	printf '\n\tsudo apt-get update && sudo DEBIAN_FRONTEND=noninteractive %s\n\n' "$install" >&2
+	exit 1
+fi
+
+say "$install"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+# shellcheck disable=SC2086 # words, not one argument
+apt-get install -y -q --no-install-recommends $packages
+
+# Look again: a package may not hold what the table says.
+while IFS=: read -r command package dirs; do
+	[ -n "$command" ] || continue
+	have "$command" "$dirs" || {
+		say "$package is installed, and there is no $command" >&2
+		exit 1
+	}
+done <<EOF
+$table
+EOF
+say 'done'
