@@ -1,0 +1,80 @@
+package sqlitelock
+
+import (
+	"context"
+	"sync"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// feedSize is how many losses a slow reader may fall behind by. What it misses,
+// Renew still tells.
+const feedSize = 256
+
+// feeds are the readers of this client's losses.
+type feeds struct {
+	mu   sync.Mutex // guards the fields below, and sends
+	all  map[chan driver.Loss]bool
+	shut bool
+}
+
+// Losses reports claims of this client that were revoked, or whose expiry was
+// noticed by this client, until ctx ends.
+func (s *Store) Losses(ctx context.Context) (<-chan driver.Loss, error) {
+	if err := s.read.do(ctx, func(*tx) error { return s.look.listen() }); err != nil {
+		return nil, err
+	}
+	ch := make(chan driver.Loss, feedSize)
+	if !s.feeds.add(ch) {
+		return nil, driver.ErrClosed
+	}
+	context.AfterFunc(ctx, func() { s.feeds.drop(ch) })
+	s.look.wakeUp()
+	return ch, nil
+}
+
+func (f *feeds) add(ch chan driver.Loss) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shut {
+		return false
+	}
+	f.all[ch] = true
+	return true
+}
+
+func (f *feeds) drop(ch chan driver.Loss) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all[ch] {
+		delete(f.all, ch)
+		close(ch)
+	}
+}
+
+func (f *feeds) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shut = true
+	for ch := range f.all {
+		delete(f.all, ch)
+		close(ch)
+	}
+}
+
+func (f *feeds) tell(l driver.Loss) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ch := range f.all {
+		select {
+		case ch <- l:
+		default:
+		}
+	}
+}
+
+func (f *feeds) none() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all) == 0
+}

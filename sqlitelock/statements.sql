@@ -1,0 +1,87 @@
+-- Every statement that runs after the file was opened, each prepared once for
+-- each connection. The line above a statement names it.
+
+--: begin
+BEGIN IMMEDIATE;
+
+--: beginRead
+BEGIN;
+
+--: commit
+COMMIT;
+
+--: rollback
+ROLLBACK;
+
+--: meta
+SELECT mark, base, anchor, domain, high FROM meta;
+
+--: setMark
+UPDATE meta SET mark = ?1 WHERE id = 1;
+
+--: setMeta
+UPDATE meta SET mark = ?1, base = ?2, anchor = ?3, domain = ?4, high = ?5 WHERE id = 1;
+
+--: load
+SELECT seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, kept,
+       delay, flags, client, proof, domain, origin, note
+FROM claims WHERE name = ?1 ORDER BY seq;
+
+--: save
+INSERT OR REPLACE INTO claims (name, seq, state, id, token, fence, units, capacity, since, until,
+       ttl, patience, keep, kept, delay, flags, client, proof, domain, origin, note)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21);
+
+--: extend
+UPDATE claims SET until = ?3, ttl = ?4 WHERE name = ?1 AND seq = ?2;
+
+--: drop
+DELETE FROM claims WHERE name = ?1 AND seq = ?2;
+
+--: news
+SELECT name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, kept,
+       delay, flags, client, proof, domain, origin, note
+FROM claims WHERE client = ?1 AND state IN (2, 5);
+
+--: names
+-- The next names with claims, in order, of those that begin with ?1: ?2 is the
+-- first name beyond them, ?3 the last name seen.
+SELECT DISTINCT name FROM claims WHERE name > ?3 AND name >= ?1 AND (?2 IS NULL OR name < ?2)
+ORDER BY name LIMIT ?4;
+
+--: namesOfClient
+SELECT DISTINCT name FROM claims WHERE client = ?1 LIMIT ?2;
+
+--: namesOver
+-- Names with a row from another clock domain, or whose end has long passed. Asked
+-- for seldom: it reads every row.
+SELECT DISTINCT name FROM claims WHERE domain <> ?1 OR until < ?2 LIMIT ?3;
+
+--: getRecord
+SELECT value, version, token_name, token, until FROM records WHERE key = ?1;
+
+--: putRecord
+INSERT OR REPLACE INTO records (key, value, version, token_name, token, until)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+
+--: dropRecord
+DELETE FROM records WHERE key = ?1;
+
+--: sweepRecords
+DELETE FROM records WHERE key IN (SELECT key FROM records WHERE until <= ?1 LIMIT ?2);
+
+--: listRecords
+SELECT key, value, version, token_name, token, until FROM records
+WHERE key > ?3 AND key >= ?1 AND (?2 IS NULL OR key < ?2) AND until > ?4
+ORDER BY key LIMIT ?5;
+
+--: addEvent
+INSERT INTO events (at, kind, name, token, fence, units, capacity, took_over, now, note, reason)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING seq;
+
+--: trimEvents
+DELETE FROM events WHERE seq <= ?1;
+
+--: listEvents
+SELECT seq, at, kind, name, token, fence, units, capacity, took_over, now, note, reason
+FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2;
