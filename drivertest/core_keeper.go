@@ -52,11 +52,12 @@ func hungRenewal(t *testing.T, s *Stage) {
 	}
 }
 
-// many locks n names at once.
-func (r *rig) many(t testing.TB, n int) []*dibs.Lease {
+// many locks n names, one after the other, within the given time.
+func (r *rig) many(t testing.TB, n int, within time.Duration) []*dibs.Lease {
 	t.Helper()
 	leases := make([]*dibs.Lease, n)
 	for i := range leases {
+		time.Sleep(within / time.Duration(n))
 		var err error
 		if leases[i], err = r.client.Mutex(fmt.Sprint("many ", i)).TryLock(t.Context()); err != nil {
 			t.Fatal(err)
@@ -68,7 +69,7 @@ func (r *rig) many(t testing.TB, n int) []*dibs.Lease {
 func dueTogether(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
 	const n = 50
-	leases := r.many(t, n)
+	leases := r.many(t, n, r.ttl/15)
 	time.Sleep(3 * r.ttl)
 	for _, l := range leases {
 		if err := l.Check(); err != nil {
@@ -112,7 +113,7 @@ func batchesAreBounded(t *testing.T, s *Stage) {
 		}
 	})
 	r2 := &rig{Stage: s, client: client}
-	leases := r2.many(t, 3*smallBatch+1)
+	leases := r2.many(t, 3*smallBatch+1, 0)
 	time.Sleep(2 * r.ttl)
 	for _, l := range leases {
 		if err := l.Check(); err != nil {

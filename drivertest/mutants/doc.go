@@ -5,8 +5,8 @@
 // The table is checked by every run of the tests; the mutants themselves run
 // with
 //
-//	DIBS_MUTANTS=all go test -v ./drivertest/mutants
+//	go test -v -run TestMutants ./drivertest/mutants
 //
-// where instead of all a regular expression can choose among them by law and
+// where DIBS_MUTANTS can choose among them, by a regular expression for law and
 // description ("^L31 ", "fence").
 package mutants
