@@ -9,7 +9,8 @@ import (
 
 // refusals judges that whoever was refused without waiting was refused because
 // of somebody: an attempt of another that had begun before the refusal returned
-// and was not certainly gone when the refused one was called.
+// and was not certainly gone when the refused one was called. What happened at
+// one instant may have happened in any order.
 func refusals(all []*attempt) []Violation {
 	var bad []Violation
 	for key, group := range byKey(all, byCall) {
@@ -18,7 +19,7 @@ func refusals(all []*attempt) []Violation {
 		var first, second *attempt // the two that are gone last
 		next := 0
 		for _, a := range returns {
-			for ; next < len(group) && group[next].At < a.returned; next++ {
+			for ; next < len(group) && group[next].At <= a.returned; next++ {
 				switch o := group[next]; {
 				case first == nil || o.gone > first.gone:
 					first, second = o, first
@@ -33,7 +34,7 @@ func refusals(all []*attempt) []Violation {
 			if other == a {
 				other = second
 			}
-			if other == nil || other.gone <= a.At {
+			if other == nil || other.gone < a.At {
 				bad = append(bad, Violation{Refusal, key, a.returned, fmt.Sprintf("%v was refused while nobody was there", a)})
 			}
 		}

@@ -1,0 +1,144 @@
+package drivertest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/dibslock/dibs/drivertest/judge"
+)
+
+// A nemesis breaks the links of clients, and kills clients.
+type nemesis struct {
+	*arena
+	faults *tally
+	rng    *rand.Rand
+	procs  []*proc // those that live, by slot
+	dead   []*proc
+	born   int
+}
+
+func newNemesis(a *arena, faults *tally) *nemesis {
+	return &nemesis{arena: a, faults: faults, rng: a.random(1, 0), procs: make([]*proc, a.Procs)}
+}
+
+// spawn puts a new client into slot.
+func (n *nemesis) spawn(slot int) {
+	n.born++
+	p := newProc(n.arena, n.born, slot%4 == 3) // every fourth uses the store's own methods
+	n.procs[slot] = p
+	n.wg.Go(p.run) // ends with the arena, or with the client
+}
+
+// rage alternates between spells of faults and calms that are long enough to be
+// judged, until the time is over.
+func (n *nemesis) rage() {
+	calm := 2 * (n.rules().Settle + n.rules().Bound)
+	if !n.Bubble {
+		calm = min(calm, n.For/4)
+	}
+	for stop := time.Now().Add(n.For); time.Now().Before(stop); {
+		if n.Calm {
+			time.Sleep(time.Until(stop))
+			return
+		}
+		n.spell()
+		time.Sleep(time.Duration((0.2 + n.rng.Float64()) * float64(calm)))
+	}
+}
+
+// spell breaks a few things for a while and mends them.
+func (n *nemesis) spell() {
+	n.history.Add(judge.Event{Kind: judge.Fault})
+	var broken sync.WaitGroup
+	for range 1 + n.rng.IntN(4) {
+		slot := n.rng.IntN(len(n.procs))
+		if n.rng.IntN(6) == 0 {
+			n.kill(slot)
+			continue
+		}
+		p, phases, late := n.procs[slot], n.phases(), n.part(1)
+		p.touched.Add(1)
+		broken.Go(func() { // ends after the faults
+			for _, f := range phases {
+				if f.request+f.reply > 0 {
+					n.faults.add("slow link", 1)
+				}
+				p.link.Delay(f.request, f.reply)
+				p.link.Set(f.fault)
+				time.Sleep(f.long)
+			}
+			p.link.Set(Pass)
+			p.link.Delay(0, 0)
+			time.Sleep(late)
+			p.link.Land()
+			p.touched.Add(1)
+		})
+	}
+	broken.Wait()
+	n.history.Add(judge.Event{Kind: judge.Healed})
+}
+
+// A phase is one state of a broken link.
+type phase struct {
+	fault          Fault
+	request, reply time.Duration
+	long           time.Duration
+}
+
+// phases picks what happens to a link: mostly a few different things in a row,
+// because silence after a slow answer is worse than either.
+func (n *nemesis) phases() []phase {
+	some := make([]phase, 1+n.rng.IntN(4))
+	for i := range some {
+		some[i].long = n.part(1.5)
+		if n.rng.IntN(3) > 0 {
+			some[i].fault = Faults[n.rng.IntN(len(Faults))]
+		}
+		if some[i].fault == Pass || n.rng.IntN(4) == 0 {
+			some[i].request, some[i].reply = n.part(0.2), n.part(0.3)
+		}
+	}
+	return some
+}
+
+// part is a random part of so many TTLs.
+func (n *nemesis) part(ttls float64) time.Duration {
+	return time.Duration(n.rng.Float64() * ttls * float64(n.ttl))
+}
+
+// kill ends the client in slot as kill -9 does, and puts another in its place.
+func (n *nemesis) kill(slot int) {
+	p := n.procs[slot]
+	n.faults.add("kill", 1)
+	p.kill()
+	n.dead = append(n.dead, p)
+	n.spawn(slot)
+}
+
+// rest closes every client. A living one must be able to give back all that it
+// had.
+func (n *nemesis) rest() {
+	for _, p := range n.procs {
+		ctx, cancel := context.WithTimeout(context.Background(), 4*n.ttl+n.Grace())
+		if err := p.close(ctx); err != nil {
+			n.t.Errorf("client %d: %v", p.number, err)
+		}
+		cancel()
+	}
+	for _, p := range append(n.procs, n.dead...) {
+		for f, k := range p.link.Injected() {
+			n.faults.add(f.String(), k)
+		}
+	}
+}
+
+// injected counts the faults that hit something.
+func (n *nemesis) injected() int {
+	sum := 0
+	for _, f := range append([]string{"kill", "slow link"}, faults[1:]...) {
+		sum += n.faults.get(f)
+	}
+	return sum
+}
