@@ -11,6 +11,10 @@ set -eu
 # internal/servers/binary.go says the same to the tests.
 table='
 redis-server:redis-server:
+initdb:postgresql-15:/usr/lib/postgresql/*/bin
+postgres:postgresql-15:/usr/lib/postgresql/*/bin
+pg_basebackup:postgresql-15:/usr/lib/postgresql/*/bin
+pgbouncer:pgbouncer:/usr/sbin
 gcc:gcc libc6-dev:
 '
 

@@ -15,7 +15,16 @@ type binary struct {
 }
 
 // The table of scripts/servers.sh says the same to the shell.
-var redisServer = binary{command: "redis-server", debian: "redis-server"}
+var (
+	redisServer    = binary{command: "redis-server", debian: "redis-server"}
+	postgresInit   = binary{command: "initdb", debian: "postgresql-15", dirs: postgresDirs}
+	postgresServer = binary{command: "postgres", debian: "postgresql-15", dirs: postgresDirs}
+	postgresBackup = binary{command: "pg_basebackup", debian: "postgresql-15", dirs: postgresDirs}
+	pgbouncer      = binary{command: "pgbouncer", debian: "pgbouncer", dirs: []string{"/usr/sbin"}}
+)
+
+// Debian keeps the server's commands out of PATH, a directory a version.
+var postgresDirs = []string{"/usr/lib/postgresql/*/bin"}
 
 // find returns the path of the command, or an error that says how to get it.
 func (b binary) find() (string, error) {

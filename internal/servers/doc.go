@@ -19,9 +19,13 @@
 //     installs it. It never skips: a suite that skips proves nothing.
 //   - Signals go to a process that this package started, by its id.
 //
+// PostgreSQL refuses to run as root: a test that is root runs it as the user
+// postgres, whom its package makes.
+//
 // The files: redis.go is a kind of server (its command line, its probe, its
 // options); server.go is what a test may do to a server of any kind; launch.go
 // finds a port for it; own.go and shared.go say how long it lives; process.go is
-// one run of one child. A new kind of server is one more file like redis.go and
+// one run of one child; user_*.go says as whom; tree_*.go knows the processes of a
+// server that has several. A new kind of server is one more file like redis.go and
 // one more row in binary.go.
 package servers

@@ -28,6 +28,10 @@ type command struct {
 	env   []string // on top of the test's own
 	dir   string
 	ready string // the server prints this when it accepts connections
+	// attr, if it is set, changes how the child is started: as another user.
+	attr func(*syscall.SysProcAttr)
+	// end asks the server to end in good order; 0: TERM does.
+	end syscall.Signal
 }
 
 // process is one run of a child, from its start to its end.
@@ -36,7 +40,8 @@ type process struct {
 	out    *output
 	done   chan struct{} // closed when the child has been reaped
 	proc   *os.Process
-	mu     sync.Mutex // guards paused, and keeps pause and resume in order
+	end    syscall.Signal // what stop sends
+	mu     sync.Mutex     // guards paused, and keeps pause and resume in order
 	paused bool
 }
 
@@ -70,12 +75,18 @@ func start(c command) (*process, error) {
 
 // spawn starts the child and the goroutine that reaps it.
 func spawn(c command) (*process, error) {
-	p := &process{out: newOutput(c.ready), done: make(chan struct{})}
+	p := &process{out: newOutput(c.ready), done: make(chan struct{}), end: c.end}
+	if p.end == 0 {
+		p.end = syscall.SIGTERM
+	}
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), c.env...)
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	cmd.SysProcAttr = childAttr()
+	if c.attr != nil {
+		c.attr(cmd.SysProcAttr)
+	}
 	cmd.WaitDelay = time.Second // a grandchild may keep the pipe open
 
 	started := make(chan error, 1)
@@ -121,8 +132,8 @@ func (p *process) ended() bool {
 	}
 }
 
-// stop asks the child to end (TERM) and waits until it has. One that doesn't is
-// killed, and that is an error.
+// stop asks the child to end and waits until it has. One that doesn't is killed,
+// and that is an error.
 func (p *process) stop() error {
 	if p.ended() {
 		return nil
@@ -131,13 +142,13 @@ func (p *process) stop() error {
 	if err := p.resume(); err != nil {
 		return err
 	}
-	if err := p.proc.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.proc.Signal(p.end); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("servers: terminate process %d: %w", p.pid, err)
 	}
 	if p.await() {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("servers: process %d did not end on TERM; it said:\n%s", p.pid, p.out), p.kill())
+	return errors.Join(fmt.Errorf("servers: process %d did not end on %v; it said:\n%s", p.pid, p.end, p.out), p.kill())
 }
 
 // kill ends the child, and the processes that it started in its group, at once.
