@@ -1,0 +1,2 @@
+// Package pglock keeps locks in PostgreSQL.
+package pglock

@@ -1,0 +1,163 @@
+package pglock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+const (
+	// silence is how long nothing is heard before the ear asks whether its server
+	// is there.
+	silence = 10 * time.Second
+	// newsPoll is how often a client that can't LISTEN looks for news.
+	newsPoll = 200 * time.Millisecond
+)
+
+// An ear is the connection on which a client hears what others tell it. It is made
+// when somebody waits for the first time. Behind a pooler that gives a connection
+// away after each transaction nothing can be heard, so there it looks instead.
+type ear struct {
+	t *Table
+	// hear is called with what was told; again when something may have been missed.
+	hear  func(text string)
+	again func()
+
+	mu      sync.Mutex // guards all below
+	started bool
+	heard   bool          // ever
+	up      chan struct{} // closed while it hears
+	work    sync.WaitGroup
+}
+
+func newEar(t *Table) *ear {
+	return &ear{t: t, up: make(chan struct{}), again: t.subs.ask, hear: func(text string) {
+		if x, id, err := decodeNews(text); err == nil { // anybody may write to a channel
+			t.subs.tell(id, x)
+		}
+	}}
+}
+
+// listen returns when the ear hears.
+func (e *ear) listen(ctx context.Context) error {
+	e.mu.Lock()
+	if !e.started && e.t.life.Err() == nil {
+		e.started = true
+		e.work.Go(e.run) // until the store is closed
+	}
+	up := e.up
+	e.mu.Unlock()
+	select {
+	case <-up:
+		return nil
+	case <-ctx.Done():
+		return left(ctx)
+	case <-e.t.life.Done():
+		return driver.ErrClosed
+	}
+}
+
+func (e *ear) close() { e.work.Wait() }
+
+func (e *ear) run() {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		s, err := e.t.dial.connect(e.t.life)
+		if err == nil {
+			if s.pooled {
+				s.bye()
+				e.look()
+				return
+			}
+			if e.attend(s) {
+				wait = 50 * time.Millisecond
+			}
+		}
+		if e.t.life.Err() != nil {
+			return
+		}
+		pause(e.t.life, wait)
+	}
+}
+
+// attend hears on s until that fails, and tells whether it heard at all.
+func (e *ear) attend(s *session) bool {
+	defer s.drop()
+	ctx, cancel := context.WithTimeout(e.t.life, callWait)
+	_, err := s.Exec(ctx, "LISTEN "+pgx.Identifier{e.t.channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol)
+	cancel()
+	if err != nil {
+		return false
+	}
+	e.mu.Lock()
+	close(e.up)
+	before := e.heard
+	e.heard = true
+	e.mu.Unlock()
+	if before {
+		e.again() // what was told meanwhile was not heard
+	}
+	for e.next(s) {
+	}
+	e.mu.Lock()
+	e.up = make(chan struct{})
+	e.mu.Unlock()
+	e.again()
+	return true
+}
+
+// next hears one thing, or finds that the server is still there.
+func (e *ear) next(s *session) bool {
+	ctx, cancel := context.WithTimeout(e.t.life, silence)
+	n, err := s.WaitForNotification(ctx)
+	cancel()
+	switch {
+	case err == nil:
+		if n.Channel == e.t.channel {
+			e.hear(n.Payload)
+		}
+		return true
+	case s.IsClosed() || e.t.life.Err() != nil:
+		return false
+	}
+	ctx, cancel = context.WithTimeout(e.t.life, callWait/2)
+	defer cancel()
+	_, err = s.PgConn().Exec(ctx, "SELECT 1").ReadAll()
+	return err == nil
+}
+
+// look asks again and again for what is waited for.
+func (e *ear) look() {
+	e.mu.Lock()
+	close(e.up)
+	e.mu.Unlock()
+	for e.t.life.Err() == nil {
+		pause(e.t.life, newsPoll)
+		names := e.t.subs.names()
+		if len(names) == 0 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(e.t.life, callWait)
+		_ = e.t.call(ctx, func(ctx context.Context, s *session) error { // what fails is tried again
+			return s.run(ctx, e.t.sql.named("news"), []any{names}, e.found)
+		})
+		cancel()
+	}
+}
+
+// found tells one of the claims that look found.
+func (e *ear) found(rows pgx.Rows) error {
+	x := news{kind: newsHanded}
+	var token, fence, left int64
+	if err := rows.Scan(&x.id, &x.place, &token, &fence, &left, &x.grant.TookOver); err != nil {
+		return err
+	}
+	x.grant.Token, x.grant.Fence, x.grant.TTL = uint64(token), uint64(fence), span(left)
+	if left > 0 {
+		e.t.subs.tell(digestOf(string(x.id)), x)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package pglock_test
+
+import (
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/internal/servers"
+	"github.com/dibslock/dibs/pglock"
+)
+
+func TestMain(m *testing.M) { servers.Main(m) }
+
+var databases atomic.Uint64
+
+// database makes an empty database on a server and returns its name.
+func database(t testing.TB, p *servers.PostgresServer) string {
+	t.Helper()
+	name := fmt.Sprintf("test%d", databases.Add(1))
+	if _, err := p.Query("postgres", "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// with returns rawURL with more parameters, and perhaps another host.
+func with(t testing.TB, rawURL, host string, params ...string) string {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	for i := 0; i < len(params); i += 2 {
+		q.Set(params[i], params[i+1])
+	}
+	u.RawQuery = q.Encode()
+	if host != "" {
+		u.Host = host
+	}
+	return u.String()
+}
+
+func open(t testing.TB, rawURL string) driver.Store {
+	t.Helper()
+	s, err := driver.Open(t.Context(), rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	p := servers.SharedPostgres(t)
+	drivertest.Run(t, drivertest.Harness{Name: "postgres", New: func(t testing.TB) drivertest.Storage {
+		rawURL := with(t, newStore(t, p), "", "journal", "on")
+		return drivertest.Storage{
+			Open: func(t testing.TB) driver.Store { return open(t, rawURL) },
+			Cut: func(t testing.TB) (driver.Store, drivertest.Link) {
+				link := newWire(t, p.Addr())
+				return drivertest.Wrap(open(t, with(t, rawURL, link.p.Addr())), link.Around), link
+			},
+			Slack: slack,
+		}
+	}})
+}
+
+// slack is what a loaded machine needs on top.
+const slack = 400 * time.Millisecond
+
+// newStore makes an empty lease table and returns its URL.
+func newStore(t testing.TB, p *servers.PostgresServer) string {
+	t.Helper()
+	rawURL := p.URL(database(t, p))
+	if err := pglock.Init(t.Context(), rawURL); err != nil {
+		t.Fatal(err)
+	}
+	return rawURL
+}

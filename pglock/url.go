@@ -1,0 +1,117 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"regexp"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+func init() {
+	driver.Register("postgres", openTableURL)
+	driver.Register("postgresql", openTableURL)
+}
+
+// libpq are the parameters of a connection URL that are PostgreSQL's own.
+var libpq = []string{
+	"host", "port", "user", "password", "passfile", "dbname", "application_name", "connect_timeout", "target_session_attrs",
+	"sslmode", "sslcert", "sslkey", "sslrootcert", "sslpassword", "sslsni", "sslnegotiation", "min_protocol_version",
+	"max_protocol_version", "channel_binding", "krbspn", "krbsrvname", "service", "servicefile",
+}
+
+// A pooler says what stands between us and the server.
+type pooler string
+
+const (
+	poolerAuto        pooler = "auto"        // find out
+	poolerSession     pooler = "session"     // one server connection a client connection
+	poolerTransaction pooler = "transaction" // one for each transaction
+)
+
+// params are what a store's URL says, but for its scheme's own.
+type params struct {
+	*driver.Params
+	conn   *pgx.ConnConfig
+	schema string // quoted
+	bare   string // not quoted
+	pooler pooler
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}$`)
+
+// readURL takes the parameters that all schemes have; rest then takes the others.
+func readURL(u *url.URL, rest func(p *driver.Params)) (*params, error) {
+	p := &params{Params: driver.NewParams(u)}
+	p.bare = p.String("schema", "dibs")
+	p.pooler = pooler(p.Choice("pooler", string(poolerAuto), string(poolerSession), string(poolerTransaction)))
+	query := url.Values{}
+	for _, key := range libpq {
+		if v := p.String(key, ""); v != "" {
+			query.Set(key, v)
+		}
+	}
+	rest(p.Params)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	if !schemaName.MatchString(p.bare) {
+		return nil, driver.Rejectedf("", "the store's URL: schema %q: want a lower-case letter or _, then up to 40 of a-z, 0-9 and _", p.bare)
+	}
+	if u.Fragment != "" || u.Opaque != "" {
+		return nil, driver.Rejectedf("", "the store's URL: want %s://user@host:port/database", u.Scheme)
+	}
+	p.schema = pgx.Identifier{p.bare}.Sanitize()
+	plain := *u
+	plain.Scheme, plain.RawQuery = "postgres", query.Encode()
+	conf, err := pgx.ParseConfig(plain.String())
+	if err != nil {
+		return nil, driver.Rejectedf("", "the store's URL: %v", parseCause(err))
+	}
+	p.conn = conf
+	if conf.RuntimeParams["application_name"] == "" {
+		conf.RuntimeParams["application_name"] = "dibs"
+	}
+	return p, nil
+}
+
+// parseCause is what is wrong with a URL, without the URL and its password.
+func parseCause(err error) error {
+	var pe *pgconn.ParseConfigError
+	if errors.As(err, &pe) {
+		if cause := errors.Unwrap(pe); cause != nil {
+			return cause
+		}
+		return errors.New("it can't be parsed")
+	}
+	return err
+}
+
+// openTableURL opens postgres://user@host/database.
+func openTableURL(ctx context.Context, u *url.URL) (driver.Store, error) {
+	var opts TableOptions
+	layout, create := "", false
+	p, err := readURL(u, func(p *driver.Params) {
+		opts.Journal = p.Choice("journal", "off", "on") == "on"
+		create = p.Choice("create", "off", "on") == "on"
+		layout = p.Choice("layout", "dibs")
+	})
+	if err != nil {
+		return nil, err
+	}
+	_ = layout
+	if create {
+		if err := initSchema(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	s, err := openTable(ctx, p, opts)
+	if err != nil {
+		return nil, err // not s: a nil *Table is no nil driver.Store
+	}
+	return s, nil
+}
