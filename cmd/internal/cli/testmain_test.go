@@ -1,0 +1,6 @@
+package cli_test
+
+import (
+	_ "github.com/dibslock/dibs/sqlitelock"
+	_ "github.com/rogpeppe/go-internal/testscript"
+)
