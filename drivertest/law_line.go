@@ -1,0 +1,583 @@
+package drivertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+var lineLaws = []law{
+	{number: 23, name: "OnePlaceFirstComeFirstServed", test: l23.ordered},
+	{number: 24, name: "NewcomersDoNotOvertake", test: l24.ordered},
+	{number: 25, name: "EveryStepLetsTheLineIn", test: l25.ordered},
+	{number: 26, name: "DeadPlacesAreSkipped", test: l26.ordered},
+	{number: 27, name: "EvictedWaitersComeBack", test: l27.ordered},
+}
+
+// line puts n exclusive claims in line on name, in their order.
+func line(t testing.TB, s *Stage, store driver.Store, name string, n int) (ws []driver.Claim) {
+	t.Helper()
+	for range n {
+		w := with(Mutex(name, s.long()), s.long())
+		queued(t, store, w)
+		ws = append(ws, w)
+	}
+	return ws
+}
+
+var l23 = parts{
+	{"OnePlace", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		w := with(Mutex(m.Name, s.long()), s.long())
+		w.Note = "the waiter"
+		place := queued(t, b, w)
+		second := with(Mutex(m.Name, s.long()), s.long())
+		newer(t, place, queued(t, b, second))
+		for range 3 { // however often it asks
+			if again := queued(t, b, w); again != place {
+				t.Fatalf("place %d, asked again: %d", place, again)
+			}
+			if e := waits(t, b, w); e.Place != place {
+				t.Fatalf("place %d, refreshed: %d", place, e.Place)
+			}
+		}
+		if hs := states(t, a, m.Name, driver.Held, driver.Waiting, driver.Waiting); hs != nil {
+			if h := hs[1]; h.Place != place || h.Note != w.Note || h.Token != 0 || h.Units != 1 || h.Capacity != 1 || h.TTL != w.TTL {
+				t.Fatalf("place %d of %+v is listed as %+v", place, w, h)
+			}
+		}
+		// Without patience it keeps the place that it has.
+		if e := refused(t, b, with(w, 0)); e.Place != place {
+			t.Fatalf("place %d, asked without patience: %d", place, e.Place)
+		}
+		MustRelease(t, b, w)
+		states(t, a, m.Name, driver.Held, driver.Waiting)
+		refused(t, b, Mutex(m.Name, s.long())) // no patience, no place
+		states(t, a, m.Name, driver.Held, driver.Waiting)
+	}},
+	{"FirstComeFirstServed", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		ws := line(t, s, b, m.Name, 4)
+		for i, w := range ws {
+			for j := len(ws) - 1; j >= i; j-- { // the order of asking again does not matter
+				queued(t, b, ws[j])
+			}
+			MustRelease(t, a, m)
+			m = granted(t, b, w)
+			for _, behind := range ws[i+1:] {
+				waits(t, b, behind)
+			}
+		}
+		MustRelease(t, a, m)
+		free(t, a, m.Name, s.long())
+	}},
+	{"ReadersDoNotStarveAWriter", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		a, b := s.Open(t), s.Open(t)
+		r, _ := MustAcquire(t, a, Reader(fresh(), s.long()))
+		w := with(Mutex(r.Name, s.long()), s.long())
+		queued(t, b, w)
+		late := with(Reader(r.Name, s.long()), s.long())
+		for range 3 {
+			refused(t, a, Reader(r.Name, s.long()))
+			queued(t, a, late)
+		}
+		MustRelease(t, a, r)
+		w = granted(t, b, w)
+		waits(t, a, late)
+		MustRelease(t, b, w)
+		granted(t, a, late)
+	}},
+	{"Random", func(t *testing.T, s *Stage) {
+		// Contenders that ask again and again are served in the order of their
+		// places.
+		const clients = 4
+		rounds, name := 6, fresh()
+		if s.Bubble {
+			rounds = 60
+		}
+		var (
+			mu     sync.Mutex // guards served
+			served []uint64
+			wg     sync.WaitGroup
+		)
+		for range clients {
+			store := s.Open(t)
+			wg.Go(func() { // ends after its rounds
+				for range rounds {
+					w := with(Mutex(name, s.long()), s.long())
+					var place uint64
+					for {
+						_, err := store.Acquire(t.Context(), w)
+						if err == nil {
+							break
+						}
+						e, ok := err.(*driver.HeldError)
+						if !ok || e.Place == 0 || place != 0 && e.Place != place {
+							t.Errorf("place %d, then: %v %+v", place, err, e)
+							return
+						}
+						place = e.Place
+						time.Sleep(time.Millisecond + rand.N(3*time.Millisecond))
+					}
+					mu.Lock()
+					if place != 0 {
+						served = append(served, place)
+					}
+					mu.Unlock()
+					time.Sleep(rand.N(2 * time.Millisecond))
+					if err := store.Release(t.Context(), w); err != nil {
+						t.Errorf("release: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if len(served) < rounds || !slices.IsSorted(served) {
+			t.Fatalf("places were served in the order %d", served)
+		}
+	}},
+}
+
+var l24 = parts{
+	{"AfterAnEnd", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, dying, Mutex(fresh(), s.tick()))
+		ws := line(t, s, b, m.Name, 2)
+		s.die(t, dying, m.TTL)
+		// The name is free, and the newcomer finds it so.
+		refused(t, a, Mutex(m.Name, s.long()))
+		if s.Facts.HandOver > 0 {
+			states(t, a, m.Name, driver.Handed, driver.Waiting)
+		}
+		w := granted(t, b, ws[0])
+		waits(t, b, ws[1])
+		MustRelease(t, b, w)
+		granted(t, b, ws[1])
+	}},
+	{"JudgedInTheSameStep", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		a, b := s.Open(t), s.Open(t)
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, dying, Mutex(fresh(), s.tick()))
+		r := with(Reader(m.Name, s.long()), s.long())
+		queued(t, b, r)
+		s.die(t, dying, m.TTL)
+		MustAcquire(t, a, Reader(m.Name, s.long())) // fits beside the place that it promoted
+		granted(t, b, r)
+	}},
+	{"SecondInLine", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, dying, Mutex(fresh(), s.tick()))
+		ws := line(t, s, b, m.Name, 2)
+		s.die(t, dying, m.TTL)
+		queued(t, b, ws[1])
+		granted(t, b, ws[0])
+		refused(t, a, Mutex(m.Name, s.long()))
+	}},
+	{"Barging", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		a, b := s.Open(t), s.Open(t)
+		r, _ := MustAcquire(t, a, Reader(fresh(), s.long()))
+		w := with(Mutex(r.Name, s.long()), s.long())
+		queued(t, b, w)
+		barger := Reader(r.Name, s.long())
+		barger.Barging = true
+		barger, _ = MustAcquire(t, a, barger)
+		refused(t, a, Reader(r.Name, s.long()))
+		waits(t, b, w)
+		MustRelease(t, a, r)
+		waits(t, b, w)
+		MustRelease(t, a, barger)
+		w = granted(t, b, w)
+		// It passes places, not holders.
+		barger.ID = NewID()
+		refused(t, a, barger)
+	}},
+	{"Random", lineModel},
+}
+
+// lineModel plays random steps on one name, without letting time pass, and
+// checks every answer and every outcome against the rule for the whole line: the
+// live claims and the line are one list, and the live ones are its longest prefix
+// that is allowed, apart from those who barged.
+func lineModel(t *testing.T, s *Stage) {
+	games, steps := 1, 25
+	if s.Bubble {
+		games, steps = 60, 40
+	}
+	a, b := s.Open(t), s.Open(t)
+	kinds := s.catalog()
+	for range games {
+		name := fresh()
+		var live, waiting []driver.Claim
+		story := ""
+		let := func() { // who may go in now
+			for len(waiting) > 0 && coexist(append(slices.Clip(live), waiting[0])) {
+				live, waiting = append(live, waiting[0]), waiting[1:]
+			}
+		}
+		for range steps {
+			switch n := rand.IntN(10); {
+			case n < 5 || len(live) == 0:
+				c := with(kinds[rand.IntN(len(kinds))], s.long())
+				c.Name, c.ID, c.Barging = name, NewID(), rand.IntN(5) == 0
+				if rand.IntN(4) == 0 {
+					c.Patience = 0
+				}
+				story += fmt.Sprintf("ask %d/%d patient %v barging %v; ", c.Units, c.Capacity, c.Patience > 0, c.Barging)
+				fits := coexist(append(slices.Clip(live), c)) && (c.Barging || len(waiting) == 0)
+				_, err := a.Acquire(t.Context(), c)
+				if fits != (err == nil) {
+					t.Fatalf("%s: fits %v, answered %v", story, fits, err)
+				}
+				if err == nil {
+					live = append(live, c)
+					break
+				}
+				if e := isHeld(t, err); (e.Place != 0) != (c.Patience > 0) {
+					t.Fatalf("%s: place %d", story, e.Place)
+				}
+				if c.Patience > 0 {
+					waiting = append(waiting, c)
+				}
+			case n < 8 || len(waiting) == 0:
+				i := rand.IntN(len(live))
+				story += fmt.Sprintf("release holder %d; ", i)
+				MustRelease(t, a, live[i])
+				live = slices.Delete(slices.Clone(live), i, i+1)
+				let()
+			default:
+				i := rand.IntN(len(waiting))
+				story += fmt.Sprintf("leave place %d; ", i)
+				MustRelease(t, b, waiting[i])
+				waiting = slices.Delete(slices.Clone(waiting), i, i+1)
+				let()
+			}
+			for i, p := range renewAll(t, a, append(slices.Clip(live), waiting...)...) {
+				if i < len(live) && p.Err != nil {
+					t.Fatalf("%s: holder %d of %d: %v", story, i, len(live), p.Err)
+				}
+				if i >= len(live) {
+					if p.Err == nil {
+						t.Fatalf("%s: place %d of %d was let in", story, i-len(live), len(waiting))
+					}
+					isHeld(t, p.Err)
+				}
+			}
+		}
+	}
+}
+
+var l25 = parts{
+	{"AllThatFitAndNobodyElse", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		ws := []driver.Claim{
+			Reader(m.Name, s.long()), Reader(m.Name, s.long()), Mutex(m.Name, s.long()), Reader(m.Name, s.long()), Mutex(m.Name, s.long()),
+		}
+		var heardBy []<-chan driver.Signal
+		for i := range ws {
+			ws[i].Patience = s.long()
+			queued(t, b, ws[i])
+			if _, ok := b.(driver.Watcher); ok {
+				heardBy = append(heardBy, watch(t, b, ws[i]))
+			}
+		}
+		MustRelease(t, a, m)
+		if s.Facts.HandOver > 0 {
+			states(t, a, m.Name, driver.Handed, driver.Handed, driver.Waiting, driver.Waiting, driver.Waiting)
+		}
+		for i, signals := range heardBy {
+			if i < 2 {
+				heard(t, s, signals)
+			} else {
+				silent(t, s, signals)
+			}
+		}
+		r1, r2 := granted(t, b, ws[0]), granted(t, b, ws[1])
+		for _, w := range ws[2:] {
+			waits(t, b, w)
+		}
+		MustRelease(t, b, r1)
+		waits(t, b, ws[2])
+		MustRelease(t, b, r2)
+		w := granted(t, b, ws[2])
+		waits(t, b, ws[3])
+		MustRelease(t, b, w)
+		granted(t, b, ws[3])
+		waits(t, b, ws[4])
+	}},
+	{"WhenAPlaceLeaves", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		a, b := s.Open(t), s.Open(t)
+		r, _ := MustAcquire(t, a, Reader(fresh(), s.long()))
+		w := with(Mutex(r.Name, s.long()), s.long())
+		queued(t, b, w)
+		behind := with(Reader(r.Name, s.long()), s.long())
+		queued(t, b, behind)
+		MustRelease(t, b, w)
+		states(t, a, r.Name, driver.Held, driver.Handed)
+		granted(t, b, behind)
+		proved(t, a, r)
+	}},
+	{"WhenUnitsLeave", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Counted)
+		a, b := s.Open(t), s.Open(t)
+		p1, _ := MustAcquire(t, a, Permit(fresh(), 2, 5, s.long()))
+		p2, _ := MustAcquire(t, a, Permit(p1.Name, 2, 5, s.long()))
+		w1 := with(Permit(p1.Name, 3, 5, s.long()), s.long())
+		w2 := with(Permit(p1.Name, 1, 5, s.long()), s.long())
+		w3 := with(Permit(p1.Name, 2, 5, s.long()), s.long())
+		for _, w := range []driver.Claim{w1, w2, w3} {
+			queued(t, b, w)
+		}
+		MustRelease(t, a, p1) // 2 live: 3 more fit, then none
+		granted(t, b, w1)
+		waits(t, b, w2)
+		MustRelease(t, a, p2) // 3 live: 1 more, and then not 2
+		granted(t, b, w2)
+		waits(t, b, w3)
+	}},
+	{"WhenAClaimLapses", func(t *testing.T, s *Stage) {
+		// A takeover after an expiry lets in all that fit, not only the one who
+		// found it.
+		s.need(t, driver.Shared|driver.Exclusive)
+		b := s.Open(t)
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, dying, Mutex(fresh(), s.tick()))
+		r1, r2 := with(Reader(m.Name, s.long()), s.long()), with(Reader(m.Name, s.long()), s.long())
+		queued(t, b, r1)
+		queued(t, b, r2)
+		s.die(t, dying, m.TTL)
+		MustAcquire(t, b, r2)
+		granted(t, b, r1)
+	}},
+	{"WhenAReleaseFindsMoreEnded", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		a, b := s.Open(t), s.Open(t)
+		dying := s.Open(t)
+		r1, _ := MustAcquire(t, a, Reader(fresh(), s.long()))
+		r2, _ := MustAcquire(t, dying, Reader(r1.Name, s.tick()))
+		w := with(Mutex(r1.Name, s.long()), s.long())
+		queued(t, b, w)
+		s.die(t, dying, r2.TTL)
+		MustRelease(t, a, r1)
+		granted(t, b, w)
+	}},
+	{"HandOverTTL", func(t *testing.T, s *Stage) {
+		hand := s.Facts.HandOver
+		if hand == 0 {
+			t.Skip("the store hands nothing over")
+		}
+		s.byTTL(t)
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		ws := line(t, s, b, m.Name, 2)
+		MustRelease(t, a, m)
+		c := s.clock()
+		if hs := states(t, a, m.Name, driver.Handed, driver.Waiting); hs != nil {
+			c.left(t, "left of the hand-over", hs[0].Left, hand)
+			if hs[0].Token <= m.Token || hs[0].TTL != ws[0].TTL {
+				t.Fatalf("handed over after token %d: %+v", m.Token, hs[0])
+			}
+		}
+		c.before(hand)
+		refused(t, a, Mutex(m.Name, s.long()))
+		c.after(hand)
+		refused(t, a, Mutex(m.Name, s.long())) // it lapsed, and the next one has it
+		gone(t, b, ws[0])
+		w := proved(t, b, ws[1])
+		if !w.Grant.TookOver {
+			t.Fatal("the claim before it lapsed, and TookOver is not set")
+		}
+	}},
+	{"HandOverWithinPatience", func(t *testing.T, s *Stage) {
+		if s.Facts.HandOver < s.tick() {
+			return
+		}
+		s.byTTL(t)
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		patience := s.TTL(s.Facts.HandOver + s.tick()/2)
+		w := with(Mutex(m.Name, s.long()), patience)
+		queued(t, b, w)
+		c := s.clock()
+		c.after(s.tick())
+		MustRelease(t, a, m)
+		if hs := states(t, a, m.Name, driver.Handed); hs != nil {
+			c.left(t, "left of the hand-over", hs[0].Left, patience)
+		}
+		c.before(patience)
+		refused(t, a, Mutex(m.Name, s.long()))
+		c.after(patience)
+		free(t, a, m.Name, s.long())
+	}},
+}
+
+var l26 = parts{
+	{"Skipped", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		w := with(Mutex(m.Name, s.long()), 2*s.tick())
+		queued(t, dying, w)
+		stays := with(Mutex(m.Name, s.long()), s.long())
+		queued(t, b, stays)
+		c := s.clock()
+		if s.Facts.Survival == driver.ByTTL {
+			c.after(s.tick())
+			waits(t, dying, w) // patience counts from here
+			c = s.clock()
+			c.before(w.Patience)
+			states(t, a, m.Name, driver.Held, driver.Waiting, driver.Waiting)
+			c.after(w.Patience)
+		} else {
+			s.die(t, dying, w.Patience)
+		}
+		states(t, a, m.Name, driver.Held, driver.Waiting)
+		gone(t, b, w)
+		isNotHeld(t, b.Release(t.Context(), w))
+		MustRelease(t, a, m)
+		granted(t, b, stays)
+		gone(t, b, w)
+	}},
+	{"RefreshedByAsking", func(t *testing.T, s *Stage) {
+		s.byTTL(t)
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		w := with(Mutex(m.Name, s.long()), 2*s.tick())
+		place := queued(t, b, w)
+		c := s.clock()
+		c.after(s.tick())
+		queued(t, b, w)
+		w.Patience = s.tick() / 2
+		queued(t, b, w) // never shortens
+		again := s.clock()
+		again.before(2 * s.tick())
+		if e := waits(t, b, w); e.Place != place {
+			t.Fatalf("place %d became %d", place, e.Place)
+		}
+		MustRelease(t, a, m)
+		granted(t, b, w)
+	}},
+	{"HoldsNobodyBack", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		a := s.Open(t)
+		dying := s.Open(t)
+		r, _ := MustAcquire(t, a, Reader(fresh(), s.long()))
+		w := with(Mutex(r.Name, s.long()), s.tick())
+		queued(t, dying, w)
+		refused(t, a, Reader(r.Name, s.long()))
+		s.die(t, dying, w.Patience)
+		MustAcquire(t, a, Reader(r.Name, s.long()))
+	}},
+	{"ACrowdOfTheDead", func(t *testing.T, s *Stage) {
+		// A crashed process leaves so many places that one call can't remove
+		// them all: a few calls do, and the first one behind is told.
+		dead := 150
+		if s.Bubble {
+			dead = 1000
+		}
+		a, b := s.Open(t), s.Open(t)
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		patience := 2 * s.tick()
+		start := s.clock()
+		for range dead {
+			queued(t, dying, with(Mutex(m.Name, s.long()), patience))
+		}
+		if took := time.Since(start.start); took > patience/2 && !s.Bubble {
+			t.Logf("the places took %v", took)
+		}
+		w := with(Mutex(m.Name, s.long()), s.long())
+		queued(t, b, w)
+		s.die(t, dying, patience)
+		MustRelease(t, a, m)
+		for asks := 1; ; asks++ {
+			if _, err := b.Acquire(t.Context(), w); err == nil {
+				break
+			} else if isHeld(t, err); asks > dead/64+2 {
+				t.Fatalf("%d dead places hold it back for more than %d asks", dead, asks)
+			}
+		}
+	}},
+	{"TheFirstBehindIsSignalled", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		if _, ok := b.(driver.Watcher); !ok {
+			return
+		}
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		patience := 2 * s.tick()
+		for range 64 { // as many as one call removes
+			queued(t, dying, with(Mutex(m.Name, s.long()), patience))
+		}
+		ws := line(t, s, b, m.Name, 2)
+		first, second := watch(t, b, ws[0]), watch(t, b, ws[1])
+		s.die(t, dying, patience)
+		MustRelease(t, a, m)
+		heard(t, s, first)
+		silent(t, s, second)
+		MustAcquire(t, b, ws[0])
+	}},
+}
+
+var l27 = parts{
+	{"DeadPlace", func(t *testing.T, s *Stage) {
+		s.byTTL(t)
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		w := with(Mutex(m.Name, s.long()), s.tick())
+		old := queued(t, b, w)
+		stays := with(Mutex(m.Name, s.long()), s.long())
+		other := queued(t, b, stays)
+		s.clock().after(w.Patience)
+		gone(t, b, w)
+		w.Patience = s.long()
+		again := queued(t, b, w)
+		newer(t, old, again)
+		newer(t, other, again) // at the end
+		states(t, a, m.Name, driver.Held, driver.Waiting, driver.Waiting)
+		MustRelease(t, a, m)
+		stays = granted(t, b, stays)
+		waits(t, b, w)
+		MustRelease(t, b, stays)
+		granted(t, b, w)
+	}},
+	{"LapsedHandOver", func(t *testing.T, s *Stage) {
+		if s.Facts.HandOver == 0 {
+			t.Skip("the store hands nothing over")
+		}
+		s.byTTL(t)
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		w := with(Mutex(m.Name, s.long()), s.long())
+		place := queued(t, b, w)
+		MustRelease(t, a, m)
+		hs := states(t, a, m.Name, driver.Handed)
+		s.clock().after(s.Facts.HandOver)
+		gone(t, b, w)
+		isNotHeld(t, b.Release(t.Context(), w))
+		next, g := MustAcquire(t, a, Mutex(m.Name, s.long()))
+		if !g.TookOver {
+			t.Fatal("the hand-over lapsed, and TookOver is not set")
+		}
+		if hs != nil {
+			newer(t, hs[0].Token, g.Token)
+		}
+		newer(t, place, queued(t, b, w))
+		MustRelease(t, a, next)
+		granted(t, b, w)
+	}},
+}
