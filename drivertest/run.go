@@ -60,6 +60,8 @@ func Run(t *testing.T, h Harness) {
 			})
 		}
 	})
+	t.Run("torture", func(t *testing.T) { Torture(t, h, TortureOptions{}) })
+	t.Run("calm", func(t *testing.T) { Torture(t, h, TortureOptions{Calm: true}) })
 }
 
 // inside runs test on a fresh storage, in a bubble if the store can.
