@@ -275,7 +275,7 @@ var l21 = parts{
 var l22 = parts{
 	{"TheHolderIsTold", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Revoker](t, b)
+		power[driver.Revoker](t, s, b)
 		ttl := 4 * s.tick()
 		m := Mutex(fresh(), ttl)
 		m, g := MustAcquire(t, a, m)
@@ -308,7 +308,7 @@ var l22 = parts{
 	}},
 	{"TheHolderLetsGo", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Revoker](t, b)
+		power[driver.Revoker](t, s, b)
 		m, _ := MustAcquire(t, a, delay(Mutex(fresh(), s.long()), s.long()))
 		revoke(t, b, m, false)
 		refused(t, b, Mutex(m.Name, s.long()))
@@ -319,7 +319,7 @@ var l22 = parts{
 	}},
 	{"NoSuccessorIsHit", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		p := Power[driver.Revoker](t, b)
+		p := power[driver.Revoker](t, s, b)
 		old, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		MustRelease(t, a, old)
 		for _, now := range []bool{false, true} {
@@ -340,7 +340,7 @@ var l22 = parts{
 	}},
 	{"Now", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Revoker](t, b)
+		power[driver.Revoker](t, s, b)
 		take := map[string]func(name string) driver.Claim{
 			"held": func(name string) driver.Claim {
 				m, _ := MustAcquire(t, a, delay(keep(Mutex(name, s.long()), s.long()), s.long()))
@@ -389,7 +389,7 @@ var l22 = parts{
 	{"OneOfSeveral", func(t *testing.T, s *Stage) {
 		s.need(t, driver.Shared)
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Revoker](t, b)
+		power[driver.Revoker](t, s, b)
 		r1, _ := MustAcquire(t, a, Reader(fresh(), s.long()))
 		r2, _ := MustAcquire(t, a, Reader(r1.Name, s.long()))
 		revoke(t, b, r1, false)
@@ -416,7 +416,7 @@ var l22 = parts{
 	}},
 	{"Reason", func(t *testing.T, s *Stage) {
 		a := s.Open(t)
-		p := Power[driver.Revoker](t, a)
+		p := power[driver.Revoker](t, s, a)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		long := make([]byte, driver.MaxNote+1)
 		for i := range long {

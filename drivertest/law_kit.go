@@ -3,6 +3,8 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -24,7 +26,14 @@ func (ps parts) run(t *testing.T, s *Stage) {
 	for _, p := range ps {
 		if s.Bubble {
 			t.Log(p.name)
-			p.test(t, s)
+			done := make(chan struct{})
+			go func() { // ends with the part, also if that skips or fails
+				defer close(done)
+				p.test(t, s)
+			}()
+			if <-done; t.Failed() {
+				return
+			}
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
@@ -40,6 +49,26 @@ func (ps parts) ordered(t *testing.T, s *Stage) {
 		t.Skip("the store keeps no line")
 	}
 	ps.run(t, s)
+}
+
+// skip ends a part that the store has no use for. The other parts go on.
+func (s *Stage) skip(t testing.TB, why string) {
+	t.Helper()
+	if s.Bubble {
+		t.Log("skipped: " + why)
+		runtime.Goexit()
+	}
+	t.Skip(why)
+}
+
+// power returns the optional power P of store, and skips the part if it lacks it.
+func power[P any](t testing.TB, s *Stage, store driver.Store) P {
+	t.Helper()
+	p, ok := store.(P)
+	if !ok {
+		s.skip(t, fmt.Sprintf("the store is no %T", (*P)(nil)))
+	}
+	return p
 }
 
 // tick is the unit in which the laws measure time: short enough to wait for,
@@ -112,19 +141,19 @@ func (s *Stage) die(t testing.TB, client driver.Store, ttl time.Duration) {
 	c.after(ttl)
 }
 
-// byTTL skips the test on a store that does not free by TTL.
+// byTTL skips the part on a store that does not free by TTL.
 func (s *Stage) byTTL(t testing.TB) {
 	t.Helper()
 	if s.Facts.Survival != driver.ByTTL {
-		t.Skip("the store does not free by TTL")
+		s.skip(t, "the store does not free by TTL")
 	}
 }
 
-// need skips the test on a store that does not grant every mode of m.
+// need skips the part on a store that does not grant every mode of m.
 func (s *Stage) need(t testing.TB, m driver.Mode) {
 	t.Helper()
 	if !s.has(m) {
-		t.Skipf("the store does not grant all of: %v", m)
+		s.skip(t, fmt.Sprintf("the store does not grant all of: %v", m))
 	}
 }
 
@@ -274,19 +303,20 @@ func states(t testing.TB, s driver.Store, name string, want ...driver.State) []d
 	return hs
 }
 
-// revoke takes c away.
+// revoke takes c away. The store must be a driver.Revoker.
 func revoke(t testing.TB, s driver.Store, c driver.Claim, now bool) {
 	t.Helper()
 	r := driver.Revocation{Name: c.Name, Token: c.Token, Now: now, Reason: "a law's test"}
-	if err := Power[driver.Revoker](t, s).Revoke(t.Context(), r); err != nil {
+	if err := s.(driver.Revoker).Revoke(t.Context(), r); err != nil {
 		t.Fatalf("revoke %q: %v", c.Name, err)
 	}
 }
 
-// watch subscribes on behalf of c until the test ends.
+// watch subscribes on behalf of c until the test ends. The store must be a
+// driver.Watcher.
 func watch(t testing.TB, s driver.Store, c driver.Claim) <-chan driver.Signal {
 	t.Helper()
-	signals, stop, err := Power[driver.Watcher](t, s).Watch(t.Context(), c)
+	signals, stop, err := s.(driver.Watcher).Watch(t.Context(), c)
 	if err != nil {
 		t.Fatalf("watch %q: %v", c.Name, err)
 	}

@@ -378,7 +378,7 @@ var l25 = parts{
 	{"HandOverTTL", func(t *testing.T, s *Stage) {
 		hand := s.Facts.HandOver
 		if hand == 0 {
-			t.Skip("the store hands nothing over")
+			s.skip(t, "the store hands nothing over")
 		}
 		s.byTTL(t)
 		a, b := s.Open(t), s.Open(t)
@@ -557,7 +557,7 @@ var l27 = parts{
 	}},
 	{"LapsedHandOver", func(t *testing.T, s *Stage) {
 		if s.Facts.HandOver == 0 {
-			t.Skip("the store hands nothing over")
+			s.skip(t, "the store hands nothing over")
 		}
 		s.byTTL(t)
 		a, b := s.Open(t), s.Open(t)

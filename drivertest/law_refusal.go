@@ -42,7 +42,7 @@ var l6 = parts{
 		c.after(2 * s.tick())
 		h := refused(t, b, Mutex(m.Name, s.long())).Holder
 		if h == nil {
-			t.Skip("the store does not name holders")
+			s.skip(t, "the store does not name holders")
 		}
 		c.left(t, "left", h.Left, m.TTL)
 		c.left(t, "age, counted back", 8*s.tick()-h.Age, 8*s.tick())

@@ -126,7 +126,7 @@ var l14Losses = parts{
 	{"Expired", func(t *testing.T, s *Stage) {
 		s.byTTL(t)
 		a, b := s.Open(t), s.Open(t)
-		feed := losses(t, a)
+		feed := losses(t, s, a)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.tick()))
 		released, _ := MustAcquire(t, a, Mutex(fresh(), s.tick()))
 		MustRelease(t, a, released)
@@ -146,8 +146,8 @@ var l14Losses = parts{
 	}},
 	{"Revoked", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		feed := losses(t, a)
-		Power[driver.Revoker](t, b)
+		feed := losses(t, s, a)
+		power[driver.Revoker](t, s, b)
 		for _, now := range []bool{false, true} {
 			m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 			revoke(t, b, m, now)
@@ -159,7 +159,7 @@ var l14Losses = parts{
 	}},
 	{"Closed", func(t *testing.T, s *Stage) {
 		a := s.Open(t)
-		p := Power[driver.LossFeed](t, a)
+		p := power[driver.LossFeed](t, s, a)
 		feed, err := p.Losses(bounded(t, s.tick()/2))
 		if err != nil {
 			t.Fatal(err)
@@ -176,10 +176,10 @@ var l14Losses = parts{
 	}},
 }
 
-// losses is the feed of s until the test ends.
-func losses(t testing.TB, s driver.Store) <-chan driver.Loss {
+// losses is the feed of store until the test ends.
+func losses(t testing.TB, s *Stage, store driver.Store) <-chan driver.Loss {
 	t.Helper()
-	feed, err := Power[driver.LossFeed](t, s).Losses(t.Context())
+	feed, err := power[driver.LossFeed](t, s, store).Losses(t.Context())
 	if err != nil {
 		t.Fatalf("losses: %v", err)
 	}
@@ -232,7 +232,7 @@ var l15 = parts{
 	}},
 	{"Revoked", func(t *testing.T, s *Stage) {
 		a := s.Open(t)
-		Power[driver.Revoker](t, a)
+		power[driver.Revoker](t, s, a)
 		held, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		revoke(t, a, m, false)
@@ -272,6 +272,7 @@ var l15 = parts{
 			t.Fatalf("a place that was handed the name: %+v, %+v", ps[1], ps[1].Grant)
 		}
 		isNotHeld(t, ps[2].Err)
+		states(t, a, passed.Name, driver.Held) // and no longer handed
 		c.after(patience)
 		gone(t, b, silent)
 		if s.Bubble {

@@ -21,7 +21,7 @@ var signalLaws = []law{
 var l28 = parts{
 	{"SubscribeThenAsk", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		w := Power[driver.Watcher](t, b)
+		w := power[driver.Watcher](t, s, b)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		c := with(Mutex(m.Name, s.long()), s.long())
 		// A place may be watched before it is taken, and a signal waits until it
@@ -44,7 +44,7 @@ var l28 = parts{
 	}},
 	{"Stopped", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		w := Power[driver.Watcher](t, b)
+		w := power[driver.Watcher](t, s, b)
 		for _, byCtx := range []bool{false, true} {
 			m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 			c := with(Mutex(m.Name, s.long()), s.long())
@@ -87,7 +87,7 @@ var l28 = parts{
 	{"Each", func(t *testing.T, s *Stage) {
 		// Several waiters of one client on one name, and of another client.
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Watcher](t, b)
+		power[driver.Watcher](t, s, b)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		var (
 			ws      []driver.Claim
@@ -116,7 +116,7 @@ var l28 = parts{
 		if s.Bubble {
 			rounds = 80
 		}
-		Power[driver.Watcher](t, s.Open(t))
+		power[driver.Watcher](t, s, s.Open(t))
 		limit := bounded(t, 60*time.Second)
 		if s.Bubble {
 			limit = bounded(t, s.long()/2)
@@ -167,10 +167,10 @@ var l29 = parts{
 	{"Grant", func(t *testing.T, s *Stage) {
 		hand := s.Facts.HandOver
 		if hand == 0 {
-			t.Skip("the store hands nothing over")
+			s.skip(t, "the store hands nothing over")
 		}
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Watcher](t, b)
+		power[driver.Watcher](t, s, b)
 		for _, tookOver := range []bool{false, true} {
 			holder := s.Open(t)
 			m, _ := MustAcquire(t, holder, Mutex(fresh(), 2*s.tick()))
@@ -219,7 +219,7 @@ var l29 = parts{
 		}
 		s.byTTL(t)
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Watcher](t, b)
+		power[driver.Watcher](t, s, b)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		w := with(Mutex(m.Name, s.long()), s.TTL(s.Facts.HandOver/2))
 		queued(t, b, w)
@@ -236,7 +236,7 @@ var l29 = parts{
 	{"Readers", func(t *testing.T, s *Stage) {
 		s.need(t, driver.Shared|driver.Exclusive)
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Watcher](t, b)
+		power[driver.Watcher](t, s, b)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		var tokens, fences []uint64
 		var signals []<-chan driver.Signal
@@ -266,7 +266,7 @@ var l29 = parts{
 var l30 = parts{
 	{"OneIsWoken", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		Power[driver.Watcher](t, b)
+		power[driver.Watcher](t, s, b)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		ws := line(t, s, b, m.Name, 60)
 		var signals []<-chan driver.Signal
@@ -311,9 +311,9 @@ var l30 = parts{
 			isHeld(t, p.Err)
 		}
 		start.after(patience)
-		for i, p := range renewAll(t, b, ws...) {
-			if !errors.Is(p.Err, driver.ErrHeld) {
-				t.Fatalf("place %d of %d was not refreshed: %v", i, len(ws), p.Err)
+		for i, w := range ws {
+			if err := RenewOne(t.Context(), b, w).Err; !errors.Is(err, driver.ErrHeld) {
+				t.Fatalf("place %d of %d was not refreshed: %v", i, len(ws), err)
 			}
 		}
 	}},
@@ -322,7 +322,7 @@ var l30 = parts{
 var l45 = parts{
 	{"All", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		p := Power[driver.Batcher](t, a)
+		p := power[driver.Batcher](t, s, a)
 		var cs []driver.Claim
 		for _, c := range s.catalog() {
 			c.Name, c.ID = fresh(), NewID()
@@ -352,7 +352,7 @@ var l45 = parts{
 	}},
 	{"None", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		p := Power[driver.Batcher](t, a)
+		p := power[driver.Batcher](t, s, a)
 		for i := range 3 { // whichever is in the way
 			cs := []driver.Claim{Mutex(fresh(), s.long()), Mutex(fresh(), s.long()), Mutex(fresh(), s.long())}
 			for j := range cs {
@@ -376,7 +376,7 @@ var l45 = parts{
 	{"Behind", func(t *testing.T, s *Stage) {
 		s.need(t, driver.Shared|driver.Exclusive)
 		a, b := s.Open(t), s.Open(t)
-		p := Power[driver.Batcher](t, a)
+		p := power[driver.Batcher](t, s, a)
 		if !s.Facts.Ordered {
 			return
 		}
@@ -389,7 +389,7 @@ var l45 = parts{
 	}},
 	{"DistinctNames", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
-		p := Power[driver.Batcher](t, a)
+		p := power[driver.Batcher](t, s, a)
 		name := fresh()
 		_, err := p.AcquireAll(t.Context(), []driver.Claim{Mutex(name, s.long()), Mutex(name, s.long())})
 		isRejected(t, "one name twice", err)
@@ -402,7 +402,7 @@ var l45 = parts{
 		if s.Bubble {
 			rounds = 100
 		}
-		Power[driver.Batcher](t, s.Open(t))
+		power[driver.Batcher](t, s, s.Open(t))
 		names := []string{fresh(), fresh(), fresh()}
 		var (
 			mu      sync.Mutex // guards holder and grants

@@ -76,12 +76,14 @@ var l11 = parts{
 			free(t, a, fresh(), s.long())
 		}
 		busy := fresh()
+		var last uint64
 		for range 10 {
-			free(t, a, busy, s.long())
+			last = free(t, a, busy, s.long()).Token
 		}
 		MustRelease(t, a, m)
 		again, _ := MustAcquire(t, a, Mutex(name, s.long()))
 		newer(t, m.Token, again.Token)
+		newer(t, last, free(t, a, busy, s.long()).Token)
 	}},
 	{"Unique", func(t *testing.T, s *Stage) {
 		const clients = 4
@@ -132,7 +134,7 @@ var l11Journal = parts{
 		first, g := MustAcquire(t, a, first)
 		start, on := events(t, a, name, 0)
 		if !on {
-			t.Skip("the store has no journal")
+			s.skip(t, "the store has no journal")
 		}
 		want := []driver.Event{{Kind: driver.EventGranted, Token: g.Token, Fence: g.Fence, Note: "the first"}}
 		add := func(kind driver.EventKind, token uint64, tookOver bool) {
@@ -222,7 +224,7 @@ func events(t testing.TB, s driver.Store, name string, seq uint64) (es []driver.
 var l12 = parts{
 	{"Generations", func(t *testing.T, s *Stage) {
 		if s.Facts.Fencing == driver.NoFencing {
-			t.Skip("the store has no fencing")
+			s.skip(t, "the store has no fencing")
 		}
 		a, b := s.Open(t), s.Open(t)
 		name, ttl := fresh(), s.long()
@@ -298,6 +300,22 @@ var l12 = parts{
 		if p1.Grant.Fence != p2.Grant.Fence {
 			t.Fatalf("readers that were let in together have fences %d and %d", p1.Grant.Fence, p2.Grant.Fence)
 		}
+	}},
+	{"AWriterInLineEndsTheGeneration", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		if !s.Facts.Ordered || s.Facts.Fencing == driver.NoFencing {
+			return
+		}
+		a, name := s.Open(t), fresh()
+		r, g := MustAcquire(t, a, Reader(name, s.long()))
+		w, next := with(Mutex(name, s.long()), s.long()), with(Reader(name, s.long()), s.long())
+		queued(t, a, w)
+		queued(t, a, next)
+		MustRelease(t, a, r)
+		p := proved(t, a, w)
+		newer(t, g.Fence, p.Grant.Fence)
+		MustRelease(t, a, w)
+		newer(t, p.Grant.Fence, proved(t, a, next).Grant.Fence)
 	}},
 	{"CountedHaveNone", func(t *testing.T, s *Stage) {
 		s.need(t, driver.Counted)
