@@ -188,12 +188,12 @@ func (p *proc) kill() {
 	p.touched.Add(1)
 	p.link.Set(BlackHole)
 	p.die()
+	p.Crash(p.store)
 	if p.client != nil {
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = p.client.Close(gone)
+		_ = p.client.Close(gone) // ends its goroutines; nothing gets out
 	}
-	p.Crash(p.store)
 }
 
 // close ends the client in peace.
