@@ -85,9 +85,9 @@ func open(ctx context.Context, path string, opts Options) (_ *Store, err error) 
 	}
 	s := &Store{
 		path: f.path, opts: opts, clock: c, file: f,
-		life:  &life{dir: f.path + "-life"},
+		life:  &life{dir: f.path + "-life", bell: opts.bell},
 		subs:  &subs{byID: make(map[string][]*sub)},
-		feeds: &feeds{all: make(map[chan driver.Loss]bool)},
+		feeds: &feeds{all: make(map[chan driver.Loss]bool), told: make(map[string]int)},
 		stop:  make(chan struct{}),
 	}
 	s.write = newDesk(s, write, "begin")

@@ -39,8 +39,9 @@ CREATE TABLE claims (
     PRIMARY KEY (name, seq)
 ) STRICT, WITHOUT ROWID;
 
--- What a woken client looks for: its claims that were handed over (2) or revoked (5).
-CREATE INDEX news ON claims (client) WHERE state IN (2, 5);
+-- What a woken client looks for: its claims that were handed over (2), revoked (5)
+-- or ended (3, 4, 7).
+CREATE INDEX news ON claims (client) WHERE state IN (2, 3, 4, 5, 7);
 
 CREATE TABLE records (
     key        TEXT    PRIMARY KEY,

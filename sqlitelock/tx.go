@@ -2,6 +2,7 @@ package sqlitelock
 
 import (
 	sqldriver "database/sql/driver"
+	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -152,7 +153,7 @@ func (t *tx) tell() {
 			t.s.subs.tell(n.row.id, n.signal(t.s))
 		case n.row.client != 0 && !touched[n.row.client]:
 			touched[n.row.client] = true
-			t.s.life.wake(n.row.client)
+			t.s.life.tell(n.row.client)
 		}
 	}
 	for _, l := range t.losses {
@@ -164,7 +165,7 @@ func (t *tx) tell() {
 func (n news) signal(s *Store) told {
 	g := told{place: uint64(n.row.seq)}
 	if n.granted && n.row.state == driver.Handed {
-		g.grant, g.until = new(n.row.grant(0)), n.row.until
+		g.grant, g.until = new(n.row.grant(time.Duration(n.row.until-n.row.since))), n.row.until
 	}
 	return g
 }
