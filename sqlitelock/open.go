@@ -138,7 +138,7 @@ func (f *file) setUp(c *conn) error {
 	} else if readOnly {
 		return driver.Rejectedf("", "sqlite store %s: it can't be written; dibs needs to write to it and to its directory", f.path)
 	}
-	isNew, err := f.identify(c)
+	isNew, err := f.look(c)
 	if err != nil {
 		return err
 	}
@@ -155,6 +155,19 @@ func (f *file) setUp(c *conn) error {
 		return f.create(c)
 	}
 	return nil
+}
+
+// look is identify in a transaction of its own: another process may be making the
+// schema.
+func (f *file) look(c *conn) (isNew bool, err error) {
+	if err := c.script("BEGIN"); err != nil {
+		return false, err
+	}
+	isNew, err = f.identify(c)
+	if e := c.script("ROLLBACK"); err == nil {
+		err = e
+	}
+	return isNew, err
 }
 
 // identify tells whether the database is new, that is, empty. It changes nothing,
