@@ -1,6 +1,9 @@
 package sqlitelock
 
-import "time"
+import (
+	"testing"
+	"time"
+)
 
 // Hooks for tests.
 
@@ -26,4 +29,14 @@ func Crash(s *Store) {
 func WithBell(opts *Options) *Options {
 	opts.bell = &bell{notices: make(map[int64]func())}
 	return opts
+}
+
+// Rows counts the rows of a table.
+func Rows(t testing.TB, s *Store, table string) int64 {
+	t.Helper()
+	n, err := ask(t.Context(), s.read, func(tx *tx) (int64, error) { return tx.v.c.askInt("SELECT count(*) FROM " + table) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

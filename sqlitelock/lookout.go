@@ -17,10 +17,6 @@ const (
 	pollBlind = 200 * time.Millisecond
 	// afterHint is how soon after a file event it looks again.
 	afterHint = 10 * time.Millisecond
-	// sweepEvery is how often what the dead have left is cleared away.
-	sweepEvery = time.Minute
-	// sweepBatch is how many names or records one sweep clears.
-	sweepBatch = 200
 )
 
 // A lookout is the goroutine that wakes this client's waiters. It listens for two
@@ -188,7 +184,7 @@ func (t *tx) readNews() error {
 		return nil
 	}
 	var lost []driver.Loss
-	err := t.v.c.each("news", func(row []sqldriver.Value) bool {
+	err := t.each("news", func(row []sqldriver.Value) bool {
 		r := scanRow(row[1:])
 		name, _ := row[0].(string)
 		switch {
@@ -204,7 +200,6 @@ func (t *tx) readNews() error {
 		return true
 	}, t.client)
 	if err != nil {
-		t.err = err
 		return err
 	}
 	t.s.feeds.tellAll(lost)

@@ -94,7 +94,25 @@ func open(ctx context.Context, path string, opts Options) (_ *Store, err error) 
 	s.read = newDesk(s, read, "beginRead")
 	s.look = newLookout(s)
 	go s.look.run() // until s.stop is closed
+	if err := s.anchor(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
 	return s, nil
+}
+
+// anchor sets the record clock, if this is the first client since the boot. It
+// waits for the write lock only then.
+func (s *Store) anchor(ctx context.Context) error {
+	set := false
+	err := s.read.do(ctx, func(t *tx) error {
+		set = t.v.meta.domain == t.domain
+		return nil
+	})
+	if err != nil || set {
+		return err
+	}
+	return s.write.do(ctx, (*tx).keepTime)
 }
 
 // refused is what stands in the way of opening path, as the caller is told.

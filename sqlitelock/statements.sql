@@ -68,6 +68,9 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 --: dropRecord
 DELETE FROM records WHERE key = ?1;
 
+--: recordsOver
+SELECT 1 FROM records WHERE until <= ?1 LIMIT 1;
+
 --: sweepRecords
 DELETE FROM records WHERE key IN (SELECT key FROM records WHERE until <= ?1 LIMIT ?2);
 

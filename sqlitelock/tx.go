@@ -55,6 +55,15 @@ func (t *tx) load(key string) (*name, error) {
 	return n, nil
 }
 
+// each is conn.each. An error fails the transaction.
+func (t *tx) each(stmt string, f func([]sqldriver.Value) bool, args ...sqldriver.Value) error {
+	err := t.v.c.each(stmt, f, args...)
+	if err != nil {
+		t.err = err
+	}
+	return err
+}
+
 // next draws from the mark. A mark that can't be read fails the transaction.
 func (t *tx) next() int64 {
 	m, err := t.v.known()

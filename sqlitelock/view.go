@@ -147,6 +147,18 @@ func (m *meta) tick(now int64, c *clock) time.Time {
 	return t
 }
 
+// keepTime writes the record clock down, so that it does not go back to before now
+// after a reboot.
+func (t *tx) keepTime() error {
+	m, err := t.v.known()
+	if err != nil {
+		t.err = err
+		return err
+	}
+	m.tick(t.now, t.s.clock)
+	return nil
+}
+
 // save writes what the step has made of n.
 func (v *view) save(n *name) error {
 	for _, r := range n.gone {
