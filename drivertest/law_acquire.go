@@ -100,7 +100,7 @@ var l4 = parts{
 		m := Mutex(fresh(), s.long())
 		first, _ := MustAcquire(t, a, m)
 		MustRelease(t, a, first)
-		second, _ := MustAcquire(t, a, m)
+		second, _ := MustAcquire(t, a, first) // whatever token it brings along
 		newer(t, first.Token, second.Token)
 		refused(t, b, Mutex(m.Name, s.long()))
 		gone(t, a, first)

@@ -280,18 +280,23 @@ var l10 = parts{
 			if g.TTL != want {
 				t.Fatalf("TTL %v with steps of %v: granted %v, want %v", ttl, s.Facts.Step, g.TTL, want)
 			}
-			if p := proved(t, a, m); p.TTL != want {
+			c := s.clock()
+			renewed, _ := MustAcquire(t, a, Mutex(fresh(), ttl))
+			if p := proved(t, a, renewed); p.TTL != want {
 				t.Fatalf("TTL %v with steps of %v: proved for %v, want %v", ttl, s.Facts.Step, p.TTL, want)
 			}
 			if s.Facts.Survival != driver.ByTTL {
 				continue
 			}
 			// The granted TTL is what counts.
-			c := s.clock()
 			c.before(want)
 			refused(t, b, Mutex(m.Name, s.long()))
+			refused(t, b, Mutex(renewed.Name, s.long()))
 			c.after(want)
 			free(t, b, m.Name, s.long())
+			c = s.clock()
+			c.after(0)
+			free(t, b, renewed.Name, s.long())
 		}
 	}},
 }

@@ -231,6 +231,20 @@ var l21 = parts{
 		refused(t, a, into(small, Permit("", 1, 2, s.long())))
 		proved(t, a, small)
 	}},
+	{"ShrinkPassesTheOneThatGrows", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Counted)
+		if !s.Facts.Ordered {
+			return
+		}
+		a, b := s.Open(t), s.Open(t)
+		p1, _ := MustAcquire(t, a, Permit(fresh(), 2, 4, s.long()))
+		p2, _ := MustAcquire(t, b, Permit(p1.Name, 2, 4, s.long()))
+		grown := with(into(p1, Permit("", 3, 4, s.long())), s.long())
+		queued(t, a, grown)
+		MustAcquire(t, b, into(p2, Permit("", 1, 4, s.long())))
+		granted(t, a, grown)
+		gone(t, a, p1)
+	}},
 	{"KeepCarriesOver", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
 		m := delay(keep(Permit(fresh(), 2, 2, s.long()), 4*s.tick()), s.long())
@@ -375,13 +389,19 @@ var l22 = parts{
 			if !errors.Is(p.Err, driver.ErrNotHeld) {
 				t.Fatalf("%s, then freed: proved as %+v", what, p)
 			}
+			next := func() driver.Grant { return free(t, b, m.Name, s.long()) }
 			if s.Facts.Ordered { // the line moves up
-				w = granted(t, b, w)
-				MustRelease(t, b, w)
+				next = func() driver.Grant {
+					p := proved(t, b, w)
+					MustRelease(t, b, w)
+					return *p.Grant
+				}
 			}
-			g := free(t, b, m.Name, s.long())
-			if g.TookOver == s.Facts.Ordered { // told to the first one after it
+			if g := next(); !g.TookOver {
 				t.Fatalf("%s, then freed: the next grant is %+v", what, g)
+			}
+			if g := free(t, b, m.Name, s.long()); g.TookOver {
+				t.Fatalf("%s, then freed: the grant after the next is %+v", what, g)
 			}
 			isNotHeld(t, a.Release(t.Context(), m))
 		}

@@ -504,6 +504,7 @@ var l26 = parts{
 		queued(t, b, w)
 		s.die(t, dying, patience)
 		MustRelease(t, a, m)
+		refused(t, a, Mutex(m.Name, s.long())) // no newcomer passes it meanwhile
 		for asks := 1; ; asks++ {
 			if _, err := b.Acquire(t.Context(), w); err == nil {
 				break
@@ -537,23 +538,28 @@ var l27 = parts{
 	{"DeadPlace", func(t *testing.T, s *Stage) {
 		s.byTTL(t)
 		a, b := s.Open(t), s.Open(t)
-		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
-		w := with(Mutex(m.Name, s.long()), s.tick())
-		old := queued(t, b, w)
-		stays := with(Mutex(m.Name, s.long()), s.long())
-		other := queued(t, b, stays)
-		s.clock().after(w.Patience)
-		gone(t, b, w)
-		w.Patience = s.long()
-		again := queued(t, b, w)
-		newer(t, old, again)
-		newer(t, other, again) // at the end
-		states(t, a, m.Name, driver.Held, driver.Waiting, driver.Waiting)
-		MustRelease(t, a, m)
-		stays = granted(t, b, stays)
-		waits(t, b, w)
-		MustRelease(t, b, stays)
-		granted(t, b, w)
+		for ahead := range 2 { // of the one whose patience runs out
+			m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+			stay := line(t, s, b, m.Name, ahead)
+			w := with(Mutex(m.Name, s.long()), s.tick())
+			old := queued(t, b, w)
+			c := s.clock()
+			stay = append(stay, line(t, s, b, m.Name, 1)...)
+			c.after(w.Patience)
+			gone(t, b, w)
+			w.Patience = s.long()
+			last := waits(t, b, stay[ahead]).Place
+			again := queued(t, b, w)
+			newer(t, old, again)
+			newer(t, last, again) // at the end
+			if e := waits(t, b, w); e.Place != again {
+				t.Fatalf("place %d became %d", again, e.Place)
+			}
+			for _, o := range append(stay, w) {
+				MustRelease(t, a, m)
+				m = granted(t, b, o)
+			}
+		}
 	}},
 	{"LapsedHandOver", func(t *testing.T, s *Stage) {
 		if s.Facts.HandOver == 0 {

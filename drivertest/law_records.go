@@ -313,13 +313,12 @@ var l48 = recordParts{
 	{"Retention", func(t *testing.T, s *Stage, a, b driver.Records) {
 		r := driver.Record{Key: fresh(), Value: []byte("x"), Retention: 3 * s.tick()}
 		r.Version = put(t, a, r)
+		renewed := r
+		renewed.Key, renewed.Version = fresh(), 0
+		renewed.Version = put(t, a, renewed)
 		c := s.clock()
 		c.after(s.tick())
 		c.left(t, "retention", get(t, b, r.Key).Retention, r.Retention)
-		renewed := r
-		renewed.Key = fresh()
-		renewed.Version = 0
-		renewed.Version = put(t, a, renewed)
 		renewed.Version = put(t, a, renewed) // from this Put
 		again := s.clock()
 		c.before(r.Retention)

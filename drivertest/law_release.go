@@ -114,9 +114,9 @@ var l18 = parts{
 		}
 		a, b := s.Open(t), s.Open(t)
 		late := s.Facts.HandOver / 2
-		for what, proof := range map[string]func(driver.Claim) driver.Claim{
-			"renewed": func(c driver.Claim) driver.Claim { return granted(t, b, c) },
-			"asked":   func(c driver.Claim) driver.Claim { c, _ = MustAcquire(t, b, c); return c },
+		for _, proof := range []func(driver.Claim) driver.Claim{
+			func(c driver.Claim) driver.Claim { return granted(t, b, c) },
+			func(c driver.Claim) driver.Claim { c, _ = MustAcquire(t, b, c); return c },
 		} {
 			m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 			w := with(keep(Mutex(m.Name, s.long()), 3*s.tick()), s.long())
@@ -131,7 +131,6 @@ var l18 = parts{
 			refused(t, a, Mutex(m.Name, s.long()))
 			c.after(w.Keep)
 			free(t, a, m.Name, s.long())
-			_ = what
 		}
 		// Who never heard of it has nothing to keep.
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))

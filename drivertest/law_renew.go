@@ -461,6 +461,15 @@ var l17 = parts{
 		MustRelease(t, b, next)
 		free(t, b, r.Name, s.long())
 	}},
+	{"TheSecondOfSeveral", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Counted)
+		a, b := s.Open(t), s.Open(t)
+		name := fresh()
+		MustAcquire(t, b, Permit(name, 1, 3, s.long()))
+		p, _ := MustAcquire(t, a, Permit(name, 2, 3, s.tick()))
+		s.die(t, a, p.TTL)
+		MustAcquire(t, b, Permit(name, 2, 3, s.long()))
+	}},
 	{"WaitersFindIt", func(t *testing.T, s *Stage) {
 		if !s.Facts.Ordered {
 			return

@@ -324,8 +324,8 @@ var l45 = parts{
 		a, b := s.Open(t), s.Open(t)
 		p := power[driver.Batcher](t, s, a)
 		var cs []driver.Claim
-		for _, c := range s.catalog() {
-			c.Name, c.ID = fresh(), NewID()
+		for i, c := range s.catalog() {
+			c.Name, c.ID, c.TTL = fresh(), NewID(), s.long()+time.Duration(i)*s.tick()
 			cs = append(cs, c)
 		}
 		gs, err := p.AcquireAll(t.Context(), cs)
@@ -337,7 +337,7 @@ var l45 = parts{
 			t.Fatalf("repeated: %d grants, and: %v", len(again), err)
 		}
 		for i, c := range cs {
-			if gs[i].Token == 0 || again[i].Token != gs[i].Token || gs[i].TTL < c.TTL {
+			if gs[i].Token == 0 || again[i].Token != gs[i].Token || gs[i].TTL != c.TTL {
 				t.Fatalf("claim %d: granted %+v, repeated %+v", i, gs[i], again[i])
 			}
 			c.Token = gs[i].Token // in their order

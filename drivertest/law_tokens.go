@@ -140,6 +140,7 @@ var l11Journal = parts{
 		add := func(kind driver.EventKind, token uint64, tookOver bool) {
 			want = append(want, driver.Event{Kind: kind, Token: token, TookOver: tookOver})
 		}
+		free(t, a, fresh(), ttl) // another name
 		MustAcquire(t, a, first) // a repeat is no event
 		proved(t, a, first)
 		refused(t, b, Mutex(name, ttl))
