@@ -6,7 +6,7 @@
 -- mark, so that all of them grow for ever and an idle name needs no row.
 CREATE TABLE meta (
     id     INTEGER PRIMARY KEY CHECK (id = 1),
-    mark   INTEGER NOT NULL, -- the last number drawn
+    mark   INTEGER NOT NULL, -- no larger number was drawn
     base   INTEGER NOT NULL, -- the record clock (Unix) ...
     anchor INTEGER NOT NULL, -- ... at this moment ...
     domain INTEGER NOT NULL, -- ... of this clock domain

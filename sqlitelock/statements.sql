@@ -27,6 +27,10 @@ SELECT seq, state, id, token, fence, units, capacity, since, until, ttl, patienc
        delay, flags, client, proof, domain, origin, note
 FROM claims WHERE name = ?1 ORDER BY seq;
 
+--: add
+INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+       ?19, ?20, ?21);
+
 --: save
 INSERT OR REPLACE INTO claims (name, seq, state, id, token, fence, units, capacity, since, until,
        ttl, patience, keep, kept, delay, flags, client, proof, domain, origin, note)

@@ -71,9 +71,7 @@ func (t *tx) next() int64 {
 		t.err = err
 		return 0
 	}
-	m.mark++
-	m.drawn = true
-	return m.mark
+	return m.draw()
 }
 
 // claim makes sure that a claim or a place may be written: its client's life file
