@@ -95,72 +95,84 @@ var l6 = parts{
 		}
 	}},
 	{"RetryAfterTTL", func(t *testing.T, s *Stage) {
-		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			MustAcquire(t, a, Mutex(name, 4*s.tick()))
+			return s.clock()
 		}, Mutex)
 	}},
 	{"RetryAfterProof", func(t *testing.T, s *Stage) {
-		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			m, _ := MustAcquire(t, a, Mutex(name, 2*s.tick()))
 			m.TTL = 4 * s.tick()
 			proved(t, a, m)
+			return s.clock()
 		}, Mutex)
 	}},
 	{"RetryAfterSoonest", func(t *testing.T, s *Stage) {
 		s.need(t, driver.Shared)
-		s.retry(t, 2*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 2*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			MustAcquire(t, a, Reader(name, 5*s.tick()))
 			MustAcquire(t, a, Reader(name, 2*s.tick()))
 			MustAcquire(t, a, Reader(name, 9*s.tick()))
+			return s.clock()
 		}, nil)
 	}},
 	{"RetryAfterKeepAndDelay", func(t *testing.T, s *Stage) {
-		s.retry(t, 5*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 5*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			m := Mutex(name, 2*s.tick())
 			m.Keep, m.Delay = 3*s.tick(), 2*s.tick()
 			MustAcquire(t, a, m)
+			return s.clock()
 		}, Mutex)
 	}},
 	{"RetryAfterDelay", func(t *testing.T, s *Stage) {
-		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			m := Mutex(name, 2*s.tick())
 			m.Keep, m.Delay = s.tick(), 2*s.tick()
 			MustAcquire(t, a, m)
+			return s.clock()
 		}, Mutex)
 	}},
 	{"RetryAfterKept", func(t *testing.T, s *Stage) {
-		s.retry(t, 3*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 3*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			m := Mutex(name, s.long())
 			m.Keep, m.Delay = 3*s.tick(), s.long() // a release has no Delay
 			m, _ = MustAcquire(t, a, m)
+			c := s.clock()
 			MustRelease(t, a, m)
+			return c
 		}, Mutex)
 	}},
 	{"RetryAfterDraining", func(t *testing.T, s *Stage) {
-		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 4*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			m := Mutex(name, s.tick())
 			m.Delay = 3 * s.tick()
 			MustAcquire(t, a, m)
-			s.clock().after(s.tick())
+			c := s.clock()
+			c.after(s.tick())
+			return c
 		}, Mutex)
 	}},
 	{"RetryAfterRevoked", func(t *testing.T, s *Stage) {
 		if _, ok := s.Open(t).(driver.Revoker); !ok {
 			return
 		}
-		s.retry(t, 3*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 3*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			m, _ := MustAcquire(t, a, Mutex(name, 3*s.tick()))
+			c := s.clock()
 			revoke(t, a, m, false)
+			return c
 		}, Mutex)
 	}},
 	{"RetryAfterHandOver", func(t *testing.T, s *Stage) {
 		if !s.Facts.Ordered || s.Facts.HandOver == 0 {
 			return
 		}
-		s.retry(t, s.Facts.HandOver, func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, s.Facts.HandOver, func(t *testing.T, a driver.Store, name string) clock {
 			m, _ := MustAcquire(t, a, Mutex(name, s.long()))
 			queued(t, a, with(Mutex(name, s.long()), s.long()))
 			MustRelease(t, a, m)
+			return s.clock()
 		}, Mutex)
 	}},
 	{"RetryAfterPlaceAhead", func(t *testing.T, s *Stage) {
@@ -168,16 +180,18 @@ var l6 = parts{
 		if !s.Facts.Ordered {
 			return
 		}
-		s.retry(t, 3*s.tick(), func(t *testing.T, a driver.Store, name string) {
+		s.retry(t, 3*s.tick(), func(t *testing.T, a driver.Store, name string) clock {
 			MustAcquire(t, a, Reader(name, s.long()))
 			queued(t, a, with(Mutex(name, s.long()), 3*s.tick()))
+			return s.clock()
 		}, Reader)
 	}},
 }
 
-// retry checks that a claim is told to ask again exactly d after set has begun,
-// and that it is granted then if nobody acts; claim nil: that it is only told.
-func (s *Stage) retry(t *testing.T, d time.Duration, set func(t *testing.T, a driver.Store, name string),
+// retry checks that a claim is told to ask again exactly d after the start of the
+// clock that set returns, and that it is granted then if nobody acts; claim nil:
+// that it is only told.
+func (s *Stage) retry(t *testing.T, d time.Duration, set func(t *testing.T, a driver.Store, name string) clock,
 	claim func(name string, ttl time.Duration) driver.Claim,
 ) {
 	t.Helper()
@@ -185,8 +199,7 @@ func (s *Stage) retry(t *testing.T, d time.Duration, set func(t *testing.T, a dr
 		return // it knows no such moment
 	}
 	a, b, name := s.Open(t), s.Open(t), fresh()
-	c := s.clock()
-	set(t, a, name)
+	c := set(t, a, name)
 	check := func(e *driver.HeldError) {
 		t.Helper()
 		c.left(t, "RetryAfter", e.RetryAfter, d)
