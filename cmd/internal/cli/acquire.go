@@ -128,16 +128,16 @@ func (r *runner) acquire(ctx context.Context, client *dibs.Client, watch *watch)
 	}
 	if !r.wait.wanted {
 		lease, err := locker.TryLock(ctx)
-		return lease, r.refused(ctx, err)
+		return lease, r.refused(ctx, err, watch)
 	}
 	stop := watch.start()
 	lease, err := locker.Lock(ctx)
 	stop()
-	return lease, r.refused(ctx, err)
+	return lease, r.refused(ctx, err, watch)
 }
 
 // refused turns the error of an acquire into a failure.
-func (r *runner) refused(ctx context.Context, err error) error {
+func (r *runner) refused(ctx context.Context, err error, watch *watch) error {
 	if err == nil {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (r *runner) refused(ctx context.Context, err error) error {
 	}
 	var held *dibs.HeldError
 	if errors.As(err, &held) {
-		return &failure{code: r.conflict.value, text: r.skipped(held)}
+		return &failure{code: r.conflict.value, text: r.skipped(watch.aged(time.Now(), held))}
 	}
 	var over *dibs.WaitError
 	if errors.As(err, &over) {

@@ -26,7 +26,7 @@ const closeTime = time.Second
 func (p place) open(ctx context.Context) (driver.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	store, err := driver.Open(ctx, p.url)
+	store, err := driver.Open(ctx, journaled(p.url))
 	if err != nil {
 		return nil, p.cannotOpen(err)
 	}

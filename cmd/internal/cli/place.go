@@ -18,6 +18,9 @@ type place struct {
 	from string
 }
 
+// theDefault is where a place is from that nobody chose.
+const theDefault = "the default"
+
 // String says both, without a password.
 func (p place) String() string { return fmt.Sprintf("%s (%s)", redact(p.url), p.from) }
 
@@ -48,7 +51,7 @@ func choose(flag text) (place, error) {
 	if err := makeStateDir(dir); err != nil {
 		return place{}, err
 	}
-	return place{defaultURL(dir), "the default"}, nil
+	return place{defaultURL(dir), theDefault}, nil
 }
 
 // stateDir is where the default store is: one for the machine if root runs dibs,
@@ -73,15 +76,50 @@ func makeStateDir(dir string) error {
 	return failf(exitNoStateDir, "can't make the directory of the default store: %v\n%s", err, hint)
 }
 
-// defaultURL is the URL of the default store. Its journal is on, so that one can
-// tell later who held what.
+// defaultURL is the URL of the default store.
 func defaultURL(dir string) string {
 	path := filepath.ToSlash(filepath.Join(dir, "locks.db"))
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // a drive letter
 	}
-	u := url.URL{Scheme: "sqlite", Path: path, RawQuery: "journal=on"}
+	u := url.URL{Scheme: "sqlite", Path: path}
 	return u.String()
+}
+
+// journaled is a store's URL as it is opened: the journal of a file is on unless
+// the URL says otherwise, so that one can tell later who held what.
+func journaled(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "sqlite" || u.Query().Has("journal") {
+		return raw
+	}
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += "journal=on"
+	return u.String()
+}
+
+// unjournaled is the URL of a store whose journal is not to tell what is done.
+func unjournaled(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "sqlite" {
+		return raw
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if v := q["journal"]; err != nil || len(v) > 1 || len(v) == 1 && v[0] != "on" {
+		return raw // what is wrong with it shall be found
+	}
+	q.Set("journal", "off")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// journals tells whether what is done through p is written down, as far as its
+// URL says.
+func (p place) journals() bool {
+	u, err := url.Parse(p.url)
+	return err != nil || u.Query().Get("journal") != "off"
 }
 
 // redact returns a store's URL without what must stay secret.
@@ -135,6 +173,7 @@ func identity(raw string) string {
 	path := u.Path
 	if u.Host == "" && path != "" {
 		// A file: by whatever name it is reached.
+		path = filepath.Clean(path)
 		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 			path = filepath.Join(dir, filepath.Base(path))
 		}

@@ -31,6 +31,7 @@ type supervisor struct {
 	killAt    time.Time // zero: nobody is to be killed
 	trust     time.Time // the end of trust, as last seen
 	ended     bool      // the command itself has ended
+	killed    bool      // KILL was sent: there is nothing left to send
 	lost      error     // the loss, or the doubt, that was acted on
 	code      int       // the exit code that dibs itself gives; 0: the command's
 }
@@ -106,7 +107,7 @@ func (s *supervisor) step(now time.Time) time.Duration {
 		}
 	}
 	if !s.killAt.IsZero() && !now.Before(s.killAt) {
-		s.killAt = time.Time{}
+		s.killAt, s.killed = time.Time{}, true
 		s.report("kill", s.process.Kill())
 	}
 	sleep := time.Second
@@ -187,7 +188,7 @@ func (s *supervisor) stop(by time.Time) {
 }
 
 func (s *supervisor) killBy(at time.Time) {
-	if s.killAt.IsZero() || at.Before(s.killAt) {
+	if !s.killed && (s.killAt.IsZero() || at.Before(s.killAt)) {
 		s.killAt = at
 	}
 }

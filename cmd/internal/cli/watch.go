@@ -18,10 +18,11 @@ const (
 type watch struct {
 	r *runner
 
-	mu   sync.Mutex // guards what follows
-	held *dibs.HeldError
-	down error // why the store gave no clear answer; nil: it did
-	last error // why the last renewal failed
+	mu    sync.Mutex // guards what follows
+	held  *dibs.HeldError
+	heard time.Time // when held came
+	down  error     // why the store gave no clear answer; nil: it did
+	last  error     // why the last renewal failed
 }
 
 func newWatch(r *runner) *watch { return &watch{r: r} }
@@ -31,7 +32,7 @@ func (w *watch) hooks() dibs.Hooks {
 		Waiting: func(_ context.Context, _ dibs.AcquireInfo, held *dibs.HeldError) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.held, w.down = held, nil
+			w.held, w.heard, w.down = held, time.Now(), nil
 		},
 		Retrying: func(_ context.Context, _ dibs.AcquireInfo, err error) {
 			w.mu.Lock()
@@ -51,6 +52,25 @@ func (w *watch) trouble() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
+}
+
+// aged is a refusal as it would be now, if nothing has changed since.
+func (w *watch) aged(now time.Time, e *dibs.HeldError) *dibs.HeldError {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.agedLocked(now, e)
+}
+
+func (w *watch) agedLocked(now time.Time, e *dibs.HeldError) *dibs.HeldError {
+	if e != w.held || e.Holder == nil {
+		return e
+	}
+	passed := now.Sub(w.heard)
+	aged, holder := *e, *e.Holder
+	holder.Age += passed
+	holder.Left = max(holder.Left-passed, 0)
+	aged.Holder = &holder
+	return &aged
 }
 
 // start tells of the wait until stop is called.
@@ -95,8 +115,9 @@ func (w *watch) line(now time.Time) (line, kind string) {
 	}
 	switch {
 	case w.held != nil:
-		line = waited + ": " + inTheWay(now, w.held)
-		if p := prospects(w.held); p != "" {
+		held := w.agedLocked(now, w.held)
+		line = waited + ": " + inTheWay(now, held)
+		if p := prospects(held); p != "" {
 			line += "; " + p
 		}
 		return line, "held"
