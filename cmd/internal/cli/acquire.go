@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/cmd/internal/child"
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -26,8 +27,8 @@ func (r *runner) run() error {
 	}
 	if r.verbose {
 		say(r.stderr, "store: %s", r.place)
-		if l := limits(); l != "" {
-			say(r.stderr, "%s", l)
+		if l := child.Limits(); l != "" {
+			say(r.stderr, "on this system %s", l)
 		}
 	}
 	in := listen()
@@ -54,7 +55,11 @@ func (r *runner) run() error {
 	if err != nil {
 		return err
 	}
-	done()
+	if sig := done(); sig != nil {
+		// It came after the wait, or in the moment of the grant.
+		r.giveBack(lease, giveBackTime)
+		return (&signalError{sig}).failure(r.key)
+	}
 	return r.hold(in, lease, watch)
 }
 
@@ -67,27 +72,29 @@ func (r *runner) settings() dibs.Settings {
 }
 
 // waiting returns a context for all that comes before the command: it ends with
-// a signal, and with the wait. done ends it, and waits until nobody reads
-// signals any more.
-func (r *runner) waiting(in *inbox) (ctx context.Context, done func()) {
+// a signal, and with the wait. done ends it, waits until nobody reads signals any
+// more, and returns the signal that was read, if any.
+func (r *runner) waiting(in *inbox) (ctx context.Context, done func() os.Signal) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := func() {}
 	if r.wait.Duration > 0 {
 		ctx, stop = context.WithDeadlineCause(ctx, r.began.Add(r.wait.Duration), errWaitOver)
 	}
 	over := make(chan struct{})
+	var got os.Signal
 	go func() { // ends with ctx, which done ends
 		defer close(over)
 		select {
-		case sig := <-in.signals:
-			cancel(&signalError{sig})
+		case got = <-in.signals:
+			cancel(&signalError{got})
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
+	return ctx, func() os.Signal {
 		cancel(nil)
 		stop()
 		<-over
+		return got
 	}
 }
 

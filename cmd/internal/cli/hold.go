@@ -15,7 +15,8 @@ import (
 // hold runs the command under the lease, and gives the lease back when nothing
 // of the command is left.
 func (r *runner) hold(in *inbox, lease *dibs.Lease, watch *watch) error {
-	defer r.giveBack(lease)
+	within := giveBackTime
+	defer func() { r.giveBack(lease, within) }()
 	if err := r.trust(lease); err != nil {
 		return err
 	}
@@ -51,8 +52,16 @@ func (r *runner) hold(in *inbox, lease *dibs.Lease, watch *watch) error {
 		stderr:  r.stderr,
 		log:     r.log,
 	}
-	return s.run()
+	err = s.run()
+	if s.lost != nil {
+		within = closeTime // the store is in trouble, or has nothing of ours
+	}
+	return err
 }
+
+// giveBackTime bounds how long a healthy store has for the release: what waits
+// for it is not the command any more, but the next in line.
+const giveBackTime = 5 * time.Second
 
 // margin is how much of the trust is left for KILL to do its work, and for the
 // scheduler to let us send it.
@@ -88,9 +97,9 @@ func (r *runner) trust(lease *dibs.Lease) error {
 
 // giveBack releases the lease. That it can't be confirmed doesn't change how the
 // command ended.
-func (r *runner) giveBack(lease *dibs.Lease) {
+func (r *runner) giveBack(lease *dibs.Lease, within time.Duration) {
 	lost := lease.Check() != nil
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := lease.Release(ctx)
 	if err == nil || lost {

@@ -17,5 +17,8 @@ var (
 	broken  = []os.Signal{unix.SIGPIPE}
 )
 
+// What stops the command for a while, and what lets it go on.
+var stopSignal, contSignal os.Signal = unix.SIGTSTP, unix.SIGCONT
+
 // isTerm tells whether sig asks the command to end.
 func isTerm(sig os.Signal) bool { return sig == unix.SIGTERM }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/dibslock/dibs"
@@ -31,6 +32,7 @@ type supervisor struct {
 	killAt    time.Time // zero: nobody is to be killed
 	trust     time.Time // the end of trust, as last seen
 	ended     bool      // the command itself has ended
+	frozen    bool      // a TSTP was passed on, and no CONT since
 	killed    bool      // KILL was sent: there is nothing left to send
 	lost      error     // the loss, or the doubt, that was acted on
 	code      int       // the exit code that dibs itself gives; 0: the command's
@@ -235,8 +237,23 @@ func (s *supervisor) blame(code int) {
 func (s *supervisor) pass(sig os.Signal) {
 	s.log.Debug("passing a signal on", "key", s.key, "signal", sig.String())
 	s.report("signal", s.process.Signal(sig))
+	s.unfreeze(sig)
 	if isTerm(sig) && s.limits.escalate {
 		s.killBy(time.Now().Add(s.limits.killAfter))
+	}
+}
+
+// unfreeze has a group that a TSTP from us has stopped hear of a signal that is to
+// end it.
+func (s *supervisor) unfreeze(sig os.Signal) {
+	switch {
+	case sig == stopSignal:
+		s.frozen = true
+	case sig == contSignal:
+		s.frozen = false
+	case s.frozen && slices.Contains(ending, sig):
+		s.frozen = false
+		s.report("continue", s.process.Signal(contSignal))
 	}
 }
 
