@@ -144,6 +144,26 @@ var l18 = parts{
 		s.clock().after(s.Facts.HandOver)
 		free(t, a, m.Name, s.long())
 	}},
+	{"WaitersOutliveIt", func(t *testing.T, s *Stage) {
+		if !s.Facts.Ordered {
+			return
+		}
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, keep(Mutex(fresh(), s.long()), 2*s.tick()))
+		c := s.clock()
+		w := with(Mutex(m.Name, s.long()), s.long())
+		place := queued(t, b, w)
+		MustRelease(t, a, m) // hands nothing over
+		waits(t, b, w)
+		c.after(m.Keep)
+		for range 2 { // its end is an expiry: it runs nothing
+			if e := waits(t, b, w); e.Place != place {
+				t.Fatalf("place %d became %d", place, e.Place)
+			}
+		}
+		refused(t, a, Mutex(m.Name, s.long()))
+		granted(t, b, w)
+	}},
 	{"TakesItsUnits", func(t *testing.T, s *Stage) {
 		s.need(t, driver.Counted)
 		a := s.Open(t)

@@ -248,6 +248,10 @@ var renewMutants = []mutant{
 		edit: edit{releaseGo, "\t\th.state, h.until = driver.Kept, kept\n", "\t\th.state, h.until, n.tookOver = driver.Kept, kept, true\n"},
 	},
 	{
+		law: 18, what: "forgets a name that only waiters know",
+		edit: edit{nameGo, "len(n.line) > 0 ||", "len(n.line) > 1 ||"},
+	},
+	{
 		law: 19, what: "deletes by name",
 		edit: edit{releaseGo, "\th := n.granted(c.ID)\n", "\tvar h *claim\n\tif len(n.claims) > 0 {\n\t\th, c.Token = n.claims[0], 0\n\t}\n"},
 	},
