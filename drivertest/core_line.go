@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 var coreLineLaws = []law{
 	{number: 27, name: "WaiterThatWasEvictedComesBack", test: evictedComesBack},
 	{number: 27, name: "WaiterWhoseHandOverLapsedComesBack", test: lapsedComesBack},
+	{number: 27, name: "WaiterWhosePlaceMovedKeepsItsPace", test: movedKeepsPace},
 	{number: 28, name: "WaiterAsksAgainOnceSubscribed", test: asksOnceSubscribed},
 	{number: 28, name: "WaiterPollsWithoutSignals", test: pollsWithoutSignals},
 	{number: 28, name: "WaiterAsksAtRetryAfter", test: asksAtRetryAfter},
@@ -106,6 +108,33 @@ func evictedComesBack(t *testing.T, s *Stage) {
 	MustRelease(t, r.other, held)
 	if err := l.got(t, r.waiting()).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// movedKeepsPace gives a waiter another place behind its back, as an ask of its
+// own does that lands late.
+func movedKeepsPace(t *testing.T, s *Stage) {
+	patience := s.TTL(time.Second)
+	r := newRig(t, s, dibs.Settings{Patience: patience})
+	r.needsLine(t)
+	MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	const limit = 100
+	var renewals atomic.Int64
+	r.between(func(ctx context.Context, c Call, do func(context.Context) Answer) Answer {
+		if c.Op == OpRenew && renewals.Add(1) > limit {
+			<-ctx.Done() // in a bubble no time would pass
+		}
+		return do(ctx)
+	})
+	r.lock(t)
+	place := r.first(t, OpAcquire).Claims[0]
+	MustRelease(t, r.other, place)
+	if _, err := r.other.Acquire(t.Context(), place); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("a place again: %v, want ErrHeld", err)
+	}
+	time.Sleep(3 * patience)
+	if n := renewals.Load(); n > limit/5 {
+		t.Errorf("%d renewals in %v, with a patience of %v", n, 3*patience, patience)
 	}
 }
 

@@ -45,12 +45,18 @@ func sorted(lists ...[]law) []law {
 func (l law) String() string { return fmt.Sprintf("L%d_%s", l.number, l.name) }
 
 // Run tests every law on the harness's store, each on a fresh storage, and then
-// a short torture. Call it from a test named TestConformance.
+// a short torture and one without faults. Call it from a test named
+// TestConformance.
 func Run(t *testing.T, h Harness) {
 	t.Run("complete", complete)
 	t.Run("laws", func(t *testing.T) { runLaws(t, h) })
-	t.Run("torture", func(t *testing.T) { Torture(t, h, TortureOptions{}) })
-	t.Run("calm", func(t *testing.T) { Torture(t, h, TortureOptions{Calm: true}) })
+	var wg sync.WaitGroup
+	for name, o := range map[string]TortureOptions{"torture": {}, "calm": {Calm: true}} {
+		wg.Go(func() { // ends with the test
+			t.Run(name, func(t *testing.T) { Torture(t, h, o) })
+		})
+	}
+	wg.Wait()
 }
 
 // atOnce is how many laws run side by side in real time, where they mostly wait:

@@ -12,7 +12,7 @@ var coreLineMutants = []mutant{
 		more: []edit{{"wait.go", "d := set.Poll - rand.N(set.Poll/4+1)", "d := set.Poll*1000 - rand.N(set.Poll/4+1)"}},
 	},
 	{
-		law: 28, what: "asks, then subscribes",
+		law: 28, what: "a waiter asks, then subscribes",
 		edit: edit{"wait.go", "if w.subscribe(ctx) {\n\t\t\t\tcontinue\n\t\t\t}", "w.subscribe(ctx)"},
 	},
 	{
