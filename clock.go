@@ -23,11 +23,11 @@ func newClock() *clock {
 	return k
 }
 
-// now never goes back.
+// now never goes back and is never 0, which stands for "not yet" elsewhere.
 func (k *clock) now() time.Duration {
 	passed := time.Since(k.start)
 	if k.boot != nil {
 		passed = max(passed, k.boot()-k.boot0)
 	}
-	return passed
+	return passed + 1
 }

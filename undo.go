@@ -75,6 +75,7 @@ func haunted(claim driver.Claim, tainted time.Duration) time.Duration {
 }
 
 func (u *undoer) push(d *debt) {
+	d.claim.Token = 0 // by ID alone: what lands late has a token of its own (law 4)
 	u.mu.Lock()
 	heap.Push(&u.debts, d)
 	u.mu.Unlock()
@@ -168,6 +169,8 @@ func (u *undoer) stop(ctx context.Context) []string {
 	u.cancel()
 	signal(u.wake)
 	<-u.done
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	var left []string // the calls that were cut off are back among the debts
 	for _, d := range u.debts {
 		left = append(left, fmt.Sprintf("%q", d.claim.Name))

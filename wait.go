@@ -29,7 +29,9 @@ func (a *attempt) wait(ctx context.Context) (*Lease, error) {
 		if err == nil {
 			return lease, nil
 		}
-		last = err
+		if a.over(ctx) == nil || driver.Certain(err) {
+			last = err // an ask that the end of the wait cut off says nothing
+		}
 		var held *HeldError
 		switch {
 		case errors.As(err, &held):

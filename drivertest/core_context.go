@@ -14,6 +14,7 @@ var contextLaws = []law{
 	{number: 37, name: "HoldingOutlivesTheCaller", test: holdingOutlivesCaller},
 	{number: 37, name: "CancelledWaitLeavesNoPlace", test: cancelledWaitLeavesNoPlace},
 	{number: 37, name: "CancelledAskLeavesNoClaim", test: cancelledAskLeavesNoClaim},
+	{number: 37, name: "CancelledAskKeepsTheRefusal", test: cancelledAskKeepsRefusal},
 }
 
 func cancelled(parent context.Context) context.Context {
@@ -107,4 +108,34 @@ func cancelledAskLeavesNoClaim(t *testing.T, s *Stage) {
 		t.Errorf("the take-back: %v", took.Err)
 	}
 	r.isFree(t, lockName)
+}
+
+// cancelledAskKeepsRefusal ends a wait while the store is being asked again: the
+// store's last word stands.
+func cancelledAskKeepsRefusal(t *testing.T, s *Stage) {
+	r := newRig(t, s, dibs.Settings{})
+	c, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	asks := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.link.Pick(func(call Call) (Fault, bool) { // every ask but the first hangs
+		if call.Op != OpAcquire {
+			return Pass, false
+		}
+		if asks++; asks == 1 {
+			return Pass, true
+		}
+		return BlackHole, true
+	})
+	after(t, r.ttl/10, func() {
+		r.Eventually(t, r.ttl, "another ask", func() bool { return len(r.calls.Calls(OpAcquire)) > 1 })
+		cancel()
+	})
+	_, err := r.client.Mutex(lockName).Lock(ctx)
+	var wait *dibs.WaitError
+	if !errors.As(err, &wait) || !errors.Is(err, context.Canceled) || !errors.Is(err, dibs.ErrHeld) {
+		t.Errorf("Lock: %v, want a *WaitError that is the ctx's cause and ErrHeld", err)
+	}
+	r.link.Pick(nil)
+	MustRelease(t, r.other, c)
 }

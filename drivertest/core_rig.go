@@ -11,8 +11,9 @@ import (
 	"github.com/dibslock/dibs/driver"
 )
 
-// coreLaws are the laws of package dibs: L31 to L45.
-var coreLaws = sorted(trustLaws, unknownLaws, contextLaws, releaseLaws, waitLaws, keeperLaws, closeLaws, powerLaws)
+// coreLaws are the laws of package dibs: L31 to L45, and what L27 to L30 ask of
+// a waiter.
+var coreLaws = sorted(trustLaws, unknownLaws, contextLaws, releaseLaws, coreLineLaws, waitLaws, keeperLaws, closeLaws, powerLaws)
 
 // A rig is a client of package dibs whose calls are recorded and can be made to
 // fail.

@@ -24,9 +24,10 @@ type Storage struct {
 	// Open opens another client, as another process would open it, and closes
 	// it when the test ends. Closing it earlier is allowed.
 	Open func(t testing.TB) driver.Store
-	// Kill ends a client that Open returned as kill -9 of its process does. If
-	// it is nil, the suite just stops using the client, which on a store that
-	// frees BySession is not enough: there it is needed.
+	// Kill ends a client that Open or Cut returned as kill -9 of its process
+	// does; closing it after that does no more than free memory. If Kill is nil,
+	// the suite just stops using the client, which on a store that frees
+	// BySession is not enough: there it is needed.
 	Kill func(s driver.Store)
 	// Cut opens a client behind a link that can fail. If it is nil, the suite
 	// puts an in-process link in front of a client from Open.

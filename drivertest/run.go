@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -44,22 +45,54 @@ func sorted(lists ...[]law) []law {
 func (l law) String() string { return fmt.Sprintf("L%d_%s", l.number, l.name) }
 
 // Run tests every law on the harness's store, each on a fresh storage, and then
-// a short torture. Call it from a test named TestConformance.
+// a short torture and one without faults. Call it from a test named
+// TestConformance.
 func Run(t *testing.T, h Harness) {
 	t.Run("complete", complete)
-	t.Run("laws", func(t *testing.T) {
-		for _, l := range laws {
-			t.Run(l.String(), func(t *testing.T) {
-				if !l.alone {
-					t.Parallel()
-				}
-				if l.bubble && !h.Bubble {
-					t.Skip("needs a bubble")
-				}
-				inside(t, h, l.check)
-			})
+	t.Run("laws", func(t *testing.T) { runLaws(t, h) })
+	var wg sync.WaitGroup
+	for name, o := range map[string]TortureOptions{"torture": {}, "calm": {Calm: true}} {
+		wg.Go(func() { // ends with the test
+			t.Run(name, func(t *testing.T) { Torture(t, h, o) })
+		})
+	}
+	wg.Wait()
+}
+
+// atOnce is how many laws run side by side in real time, where they mostly wait:
+// many more than there are processors.
+const atOnce = 16
+
+// runLaws runs the laws that must be alone, and then all the others.
+func runLaws(t *testing.T, h Harness) {
+	run := func(l law) {
+		t.Run(l.String(), func(t *testing.T) {
+			if l.bubble && !h.Bubble {
+				t.Skip("needs a bubble")
+			}
+			inside(t, h, l.check)
+		})
+	}
+	var (
+		others sync.WaitGroup
+		slots  = make(chan struct{}, atOnce)
+	)
+	for _, l := range laws {
+		if l.alone {
+			run(l)
 		}
-	})
+	}
+	for _, l := range laws {
+		if l.alone {
+			continue
+		}
+		others.Go(func() { // ends with the test
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			run(l)
+		})
+	}
+	others.Wait()
 }
 
 // inside runs test on a fresh storage, in a bubble if the store can.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,9 @@ type Stage struct {
 	Name   string       // the harness's
 	Bubble bool         // the test runs in a synctest bubble: sleeping is free, and exact
 	Facts  driver.Facts // the store's
+
+	mu    sync.Mutex                    // guards inner
+	inner map[driver.Store]driver.Store // what Open returned, by what Link made of it
 }
 
 // newStage makes a storage of h for one test.
@@ -35,15 +39,28 @@ func (s *Stage) Link(t testing.TB) (driver.Store, Link) {
 	if s.Cut != nil {
 		return s.Cut(t)
 	}
-	link := NewLink()
-	return Wrap(s.Open(t), link.Around), link
+	link, inner := NewLink(), s.Open(t)
+	store := Wrap(inner, link.Around)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inner == nil {
+		s.inner = make(map[driver.Store]driver.Store)
+	}
+	s.inner[store] = inner
+	return store, link
 }
 
 // Crash ends a client as kill -9 of its process does.
 func (s *Stage) Crash(c driver.Store) {
-	if s.Kill != nil {
-		s.Kill(c)
+	if s.Kill == nil {
+		return
 	}
+	s.mu.Lock()
+	if inner := s.inner[c]; inner != nil {
+		c = inner
+	}
+	s.mu.Unlock()
+	s.Kill(c)
 }
 
 // TTL is a TTL that the store takes: d, or the store's shortest if d is shorter,

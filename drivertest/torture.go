@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -142,7 +143,7 @@ type arena struct {
 	t       *testing.T
 	history *judge.History
 	tally   *tally
-	ttl     time.Duration // of every claim
+	ttl     time.Duration // of most claims; see longTTL
 	names   []string
 	end     context.Context // ends when the fight is over
 	wg      sync.WaitGroup  // the clients
@@ -153,6 +154,9 @@ func (a *arena) random(kind, number uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(a.Seed, kind<<32|number))
 }
 
+// longTTL is that of a few claims, which are renewed at another pace.
+func (a *arena) longTTL() time.Duration { return a.TTL(5 * a.ttl / 2) }
+
 // patience is that of every place in line.
 func (a *arena) patience() time.Duration { return min(a.ttl, 2*time.Second) }
 
@@ -162,7 +166,7 @@ func (a *arena) patience() time.Duration { return min(a.ttl, 2*time.Second) }
 func (a *arena) rules() judge.Rules {
 	r := judge.Rules{
 		Tokens: a.Facts.Fencing != driver.NoFencing,
-		Settle: 3*a.ttl + a.patience() + a.Facts.HandOver + a.Grace(),
+		Settle: 2*a.longTTL() + a.patience() + a.Facts.HandOver + a.Grace(),
 		Bound:  a.Facts.HandOver + 2*time.Second + a.Grace(),
 	}
 	if a.Bubble && a.Facts.Ordered {
@@ -202,7 +206,7 @@ func tortureOnce(t *testing.T, s *Stage, o TortureOptions, total, faults *tally)
 		t.Errorf("%v", v)
 	}
 	if bad != nil {
-		t.Errorf("replay: DIBS_TORTURE_SEED=%d", o.Seed)
+		t.Errorf("replay: DIBS_TORTURE_SEED=%d; history: %s", o.Seed, write(t, a.history))
 	}
 	if total.get("granted") == 0 {
 		t.Error("nobody was granted anything")
@@ -210,6 +214,20 @@ func tortureOnce(t *testing.T, s *Stage, o TortureOptions, total, faults *tally)
 	if !o.Calm && n.injected() == 0 {
 		t.Error("no fault was injected")
 	}
+}
+
+// write writes the history to a file that outlives the test, and returns its
+// name.
+func write(t testing.TB, h *judge.History) string {
+	f, err := os.CreateTemp("", "dibs-torture-*.log")
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	if err := errors.Join(h.Write(f), f.Close()); err != nil {
+		t.Error(err)
+	}
+	return f.Name()
 }
 
 // leftovers waits until everything must have ended, and looks for what has not.

@@ -121,7 +121,7 @@ func (n *nemesis) kill(slot int) {
 // had.
 func (n *nemesis) rest() {
 	for _, p := range n.procs {
-		ctx, cancel := context.WithTimeout(context.Background(), 4*n.ttl+n.Grace())
+		ctx, cancel := context.WithTimeout(context.Background(), 4*n.longTTL()+n.Grace())
 		if err := p.close(ctx); err != nil {
 			n.t.Errorf("client %d: %v", p.number, err)
 		}

@@ -89,12 +89,16 @@ func (p *proc) begin(c driver.Claim, waits bool) int {
 
 // attempt locks through package dibs, holds for a while, and lets go.
 func (p *proc) attempt(c driver.Claim) {
-	locker := p.client.Mutex(c.Name)
+	client := p.client
+	if p.rng.IntN(4) == 0 {
+		client = client.With(dibs.Settings{TTL: p.longTTL()})
+	}
+	locker := client.Mutex(c.Name)
 	switch c.Mode() {
 	case driver.Shared:
-		locker = p.client.Reader(c.Name)
+		locker = client.Reader(c.Name)
 	case driver.Counted:
-		locker = p.client.Semaphore(c.Name, c.Capacity, c.Units)
+		locker = client.Semaphore(c.Name, c.Capacity, c.Units)
 	}
 	waits := p.rng.IntN(3) > 0
 	budget := p.upTo(8)
@@ -165,6 +169,10 @@ func (p *proc) hold(lease *dibs.Lease, id int, c driver.Claim) bool {
 			return false
 		}
 		p.tell(judge.Proved, id, c, before)
+		if p.rng.IntN(20) == 0 {
+			_ = lease.Validate(p.life) // whatever it finds, Check tells
+			continue
+		}
 		left := time.Until(end)
 		if left <= 0 || p.life.Err() != nil {
 			return true
@@ -188,12 +196,12 @@ func (p *proc) kill() {
 	p.touched.Add(1)
 	p.link.Set(BlackHole)
 	p.die()
+	p.Crash(p.store)
 	if p.client != nil {
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = p.client.Close(gone)
+		_ = p.client.Close(gone) // ends its goroutines; nothing gets out
 	}
-	p.Crash(p.store)
 }
 
 // close ends the client in peace.

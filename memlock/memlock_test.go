@@ -13,7 +13,10 @@ func TestConformance(t *testing.T) {
 }
 
 func newStorage(testing.TB) drivertest.Storage {
-	first := memlock.New(memlock.Options{Journal: true})
+	return storage(memlock.New(memlock.Options{Journal: true}))
+}
+
+func storage(first *memlock.Store) drivertest.Storage {
 	return drivertest.Storage{Open: func(t testing.TB) driver.Store {
 		c := first.Client()
 		t.Cleanup(func() { c.Close() })
@@ -31,3 +34,17 @@ var _ interface {
 	driver.Journal
 	driver.Records
 } = (*memlock.Store)(nil)
+
+// The suite also has to do with a store that lacks modes.
+func TestConformanceExclusiveOnly(t *testing.T) {
+	drivertest.Run(t, drivertest.Harness{Name: "mem, exclusive only", Bubble: true, New: func(testing.TB) drivertest.Storage {
+		return storage(memlock.New(memlock.Options{Modes: driver.Exclusive}))
+	}})
+}
+
+// Tokens that no float can hold.
+func TestConformanceFromHighMark(t *testing.T) {
+	drivertest.Run(t, drivertest.Harness{Name: "mem, high mark", Bubble: true, New: func(testing.TB) drivertest.Storage {
+		return storage(memlock.New(memlock.Options{Journal: true, Mark: 1<<53 + 4}))
+	}})
+}

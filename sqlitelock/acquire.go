@@ -38,15 +38,12 @@ func (n *name) verdict(c driver.Claim, s *step) error {
 	return n.refusal(c, s)
 }
 
-// refresh makes the place wait for c.Patience from now; it never shortens. It is
-// written only if half of the patience is gone (law 30).
+// refresh makes the place wait for c.Patience from now; it never shortens.
 func (r *row) refresh(c driver.Claim, now int64) {
-	if c.Patience == 0 || r.until-now > int64(c.Patience/2) {
-		return
+	if until := later(now, c.Patience); until > r.until {
+		r.until, r.patience = until, c.Patience
+		r.mark(changed)
 	}
-	r.patience = c.Patience
-	r.until = max(r.until, later(now, c.Patience))
-	r.mark(changed)
 }
 
 // take grants c, or proves it if it is live already. judge has allowed it.

@@ -12,24 +12,24 @@ type inbox struct {
 	gone chan struct{}
 }
 
-// newInbox calls notice after the life file own was touched, and after any life
-// file in dir was let go by its last holder, until close.
-func newInbox(dir, own string, notice func()) (*inbox, error) {
+// newInbox calls notice after client's life file was touched, and after any life
+// file was let go by its last holder, until Close.
+func newInbox(l *life, client int64, notice func()) (*inbox, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
 	f := os.NewFile(uintptr(fd), "inotify") // non-blocking, so that close ends a read
-	if _, err := unix.InotifyAddWatch(fd, own, unix.IN_ATTRIB); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, l.path(client), unix.IN_ATTRIB); err != nil {
 		_ = f.Close()
 		return nil, os.NewSyscallError("inotify_add_watch", err)
 	}
-	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_CLOSE_WRITE|unix.IN_ONLYDIR); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, l.dir, unix.IN_CLOSE_WRITE|unix.IN_ONLYDIR); err != nil {
 		_ = f.Close()
 		return nil, os.NewSyscallError("inotify_add_watch", err)
 	}
 	in := &inbox{f: f, gone: make(chan struct{})}
-	go in.listen(notice) // until close
+	go in.listen(notice) // until Close
 	return in, nil
 }
 
@@ -45,7 +45,9 @@ func (in *inbox) listen(notice func()) {
 	}
 }
 
-func (in *inbox) close() {
-	_ = in.f.Close()
+// Close ends the listening.
+func (in *inbox) Close() error {
+	err := in.f.Close()
 	<-in.gone
+	return err
 }

@@ -7,8 +7,9 @@ import "errors"
 // An inbox hears of changes to life files. Here are none: the poll has to do.
 type inbox struct{}
 
-func newInbox(dir, own string, notice func()) (*inbox, error) {
+func newInbox(l *life, client int64, notice func()) (*inbox, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func (in *inbox) close() {}
+// Close does nothing.
+func (in *inbox) Close() error { return nil }

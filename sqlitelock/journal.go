@@ -34,7 +34,7 @@ func (s *Store) Events(ctx context.Context, prefix string, seq uint64) iter.Seq2
 }
 
 func (t *tx) listEvents(seq uint64) (page []driver.Event, err error) {
-	t.err = t.v.c.each("listEvents", func(row []sqldriver.Value) bool {
+	err = t.each("listEvents", func(row []sqldriver.Value) bool {
 		n := func(i int) int64 { x, _ := row[i].(int64); return x }
 		s := func(i int) string { x, _ := row[i].(string); return x }
 		page = append(page, driver.Event{
@@ -44,5 +44,5 @@ func (t *tx) listEvents(seq uint64) (page []driver.Event, err error) {
 		})
 		return true
 	}, int64(min(seq, 1<<63-1)), int64(listPage))
-	return page, t.err
+	return page, err
 }

@@ -31,7 +31,8 @@ const tmpPrefix = "new-"
 // away from a client that is just starting: it notices when it locks or renames
 // the file, and makes another.
 type life struct {
-	dir string
+	dir  string
+	bell *bell // nil: wake by touching the file
 
 	mu     sync.Mutex // guards the fields below, also while the file is created: nobody else needs them then
 	f      *os.File
@@ -45,6 +46,15 @@ func (l *life) owner() (client, proof int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.client, l.proof
+}
+
+// tell wakes client's lookout.
+func (l *life) tell(client int64) {
+	if l.bell != nil {
+		l.bell.ring(client)
+		return
+	}
+	l.wake(client)
 }
 
 // handle is the open file.

@@ -45,13 +45,12 @@ type holders struct {
 func (t *tx) list(prefix, last string) (holders, error) {
 	var p holders
 	var names []string
-	err := t.v.c.each("names", func(row []sqldriver.Value) bool {
+	err := t.each("names", func(row []sqldriver.Value) bool {
 		name, _ := row[0].(string)
 		names = append(names, name)
 		return true
 	}, prefix, beyond(prefix), last, int64(listPage))
 	if err != nil {
-		t.err = err
 		return p, err
 	}
 	if len(names) == listPage {

@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"io"
 	"sync"
 	"time"
 
@@ -16,10 +17,6 @@ const (
 	pollBlind = 200 * time.Millisecond
 	// afterHint is how soon after a file event it looks again.
 	afterHint = 10 * time.Millisecond
-	// sweepEvery is how often what the dead have left is cleared away.
-	sweepEvery = time.Minute
-	// sweepBatch is how many names or records one sweep clears.
-	sweepBatch = 200
 )
 
 // A lookout is the goroutine that wakes this client's waiters. It listens for two
@@ -33,7 +30,7 @@ type lookout struct {
 	gone chan struct{}
 
 	mu    sync.Mutex // guards inbox and deaf
-	inbox *inbox     // nil: not listening
+	inbox io.Closer  // nil: not listening
 	deaf  bool       // there are no file events here
 }
 
@@ -52,7 +49,11 @@ func (l *lookout) listen() error {
 		return nil
 	}
 	client, _ := l.s.life.owner()
-	in, err := newInbox(l.s.life.dir, l.s.life.path(client), l.wakeUp)
+	if l.s.opts.bell != nil {
+		l.inbox = l.s.opts.bell.listen(client, l.wakeUp)
+		return nil
+	}
+	in, err := newInbox(l.s.life, client, l.wakeUp)
 	if err != nil { // such as too many inotify instances: then the poll has to do
 		l.deaf = true
 		return nil
@@ -128,7 +129,7 @@ func (l *lookout) hush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inbox != nil {
-		l.inbox.close()
+		_ = l.inbox.Close()
 		l.inbox = nil
 	}
 }
@@ -182,20 +183,25 @@ func (t *tx) readNews() error {
 	if t.client == 0 {
 		return nil
 	}
-	err := t.v.c.each("news", func(row []sqldriver.Value) bool {
+	var lost []driver.Loss
+	err := t.each("news", func(row []sqldriver.Value) bool {
 		r := scanRow(row[1:])
 		name, _ := row[0].(string)
 		switch {
-		case r.domain != t.domain || r.until <= t.now:
-		case r.state == driver.Handed:
-			t.s.subs.tell(r.id, news{row: r, name: name, granted: true}.signal(t.s))
 		case r.state == driver.Revoked:
-			t.s.feeds.tell(driver.Loss{Name: name, ID: r.id, Err: driver.ErrRevoked})
+			lost = append(lost, driver.Loss{Name: name, ID: r.id, Err: driver.ErrRevoked})
+		case r.state == driver.Handed:
+			if r.domain == t.domain && r.until > t.now {
+				t.s.subs.tell(r.id, news{row: r, name: name, granted: true}.signal(t.s))
+			}
+		case r.state != driver.Kept || r.has(flagDied):
+			lost = append(lost, driver.Loss{Name: name, ID: r.id, Err: &driver.NotHeldError{Name: name}})
 		}
 		return true
 	}, t.client)
 	if err != nil {
-		t.err = err
+		return err
 	}
-	return err
+	t.s.feeds.tellAll(lost)
+	return nil
 }

@@ -15,6 +15,7 @@ const feedSize = 256
 type feeds struct {
 	mu   sync.Mutex // guards the fields below, and sends
 	all  map[chan driver.Loss]bool
+	told map[string]int // by claim ID: how many looks at the file ago it was told or seen
 	shut bool
 }
 
@@ -62,9 +63,37 @@ func (f *feeds) close() {
 	}
 }
 
+// tellAll reports the losses of this client that the file shows, but for those
+// that were told before. One that the file does not show any more is forgotten
+// a few looks later: a look may be older than a loss that was told meanwhile.
+func (f *feeds) tellAll(ls []driver.Loss) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id := range f.told {
+		if f.told[id]++; f.told[id] > 3 {
+			delete(f.told, id)
+		}
+	}
+	for _, l := range ls {
+		f.tellLocked(l)
+	}
+}
+
 func (f *feeds) tell(l driver.Loss) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.tellLocked(l)
+}
+
+func (f *feeds) tellLocked(l driver.Loss) {
+	if len(f.all) == 0 {
+		return
+	}
+	_, before := f.told[l.ID]
+	f.told[l.ID] = 0
+	if before {
+		return
+	}
 	for ch := range f.all {
 		select {
 		case ch <- l:

@@ -88,7 +88,6 @@ func (n *name) died(r *row, s *step) {
 	if r.state != driver.Revoked { // that loss was told when it was revoked
 		s.lost(r, n.key, &driver.NotHeldError{Name: n.key})
 	}
-	r.client, r.proof = 0, 0 // its life file proves nothing more, and may go
 }
 
 // keepOneEnded drops all ended rows but one: a single one tells the next grant.
@@ -224,7 +223,7 @@ func (n *name) log(s *step, kind driver.EventKind, r *row) {
 func (n *name) event(kind driver.EventKind, r *row) driver.Event {
 	return driver.Event{
 		Kind: kind, Name: n.key, Token: r.token, Fence: r.fence, Units: r.units, Capacity: r.capacity,
-		TookOver: r.has(flagTookOver), Note: r.note,
+		TookOver: r.has(flagTookOver) && (kind == driver.EventGranted || kind == driver.EventHanded), Note: r.note,
 	}
 }
 

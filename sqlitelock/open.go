@@ -85,16 +85,34 @@ func open(ctx context.Context, path string, opts Options) (_ *Store, err error) 
 	}
 	s := &Store{
 		path: f.path, opts: opts, clock: c, file: f,
-		life:  &life{dir: f.path + "-life"},
+		life:  &life{dir: f.path + "-life", bell: opts.bell},
 		subs:  &subs{byID: make(map[string][]*sub)},
-		feeds: &feeds{all: make(map[chan driver.Loss]bool)},
+		feeds: &feeds{all: make(map[chan driver.Loss]bool), told: make(map[string]int)},
 		stop:  make(chan struct{}),
 	}
 	s.write = newDesk(s, write, "begin")
 	s.read = newDesk(s, read, "beginRead")
 	s.look = newLookout(s)
 	go s.look.run() // until s.stop is closed
+	if err := s.anchor(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
 	return s, nil
+}
+
+// anchor sets the record clock, if this is the first client since the boot. It
+// waits for the write lock only then.
+func (s *Store) anchor(ctx context.Context) error {
+	set := false
+	err := s.read.do(ctx, func(t *tx) error {
+		set = t.v.meta.domain == t.domain
+		return nil
+	})
+	if err != nil || set {
+		return err
+	}
+	return s.write.do(ctx, (*tx).keepTime)
 }
 
 // refused is what stands in the way of opening path, as the caller is told.
@@ -138,7 +156,7 @@ func (f *file) setUp(c *conn) error {
 	} else if readOnly {
 		return driver.Rejectedf("", "sqlite store %s: it can't be written; dibs needs to write to it and to its directory", f.path)
 	}
-	isNew, err := f.identify(c)
+	isNew, err := f.look(c)
 	if err != nil {
 		return err
 	}
@@ -155,6 +173,19 @@ func (f *file) setUp(c *conn) error {
 		return f.create(c)
 	}
 	return nil
+}
+
+// look is identify in a transaction of its own: another process may be making the
+// schema.
+func (f *file) look(c *conn) (isNew bool, err error) {
+	if err := c.script("BEGIN"); err != nil {
+		return false, err
+	}
+	isNew, err = f.identify(c)
+	if e := c.script("ROLLBACK"); err == nil {
+		err = e
+	}
+	return isNew, err
 }
 
 // identify tells whether the database is new, that is, empty. It changes nothing,

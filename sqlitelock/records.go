@@ -130,27 +130,24 @@ func (t *tx) listRecords(prefix, last string) (page []driver.Record, err error) 
 		return nil, err
 	}
 	now := m.time(t.now, t.s.clock)
-	t.err = t.v.c.each("listRecords", func(row []sqldriver.Value) bool {
+	err = t.each("listRecords", func(row []sqldriver.Value) bool {
 		key, _ := row[0].(string)
 		page = append(page, scanRecord(key, row[1:]).shown(now))
 		return true
 	}, prefix, beyond(prefix), last, now.UnixNano(), int64(recordPage))
-	return page, t.err
+	return page, err
 }
 
 // getRecord returns the record at key, or one with version 0.
 func (t *tx) getRecord(key string, now time.Time) (record, error) {
 	r := record{Record: driver.Record{Key: key}}
-	err := t.v.c.each("getRecord", func(row []sqldriver.Value) bool {
+	err := t.each("getRecord", func(row []sqldriver.Value) bool {
 		if got := scanRecord(key, row); got.until > now.UnixNano() {
 			r = got
 			r.Record = got.shown(now)
 		}
 		return true
 	}, key)
-	if err != nil {
-		t.err = err
-	}
 	return r, err
 }
 

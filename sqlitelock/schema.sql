@@ -6,7 +6,7 @@
 -- mark, so that all of them grow for ever and an idle name needs no row.
 CREATE TABLE meta (
     id     INTEGER PRIMARY KEY CHECK (id = 1),
-    mark   INTEGER NOT NULL, -- the last number drawn
+    mark   INTEGER NOT NULL, -- no larger number was drawn
     base   INTEGER NOT NULL, -- the record clock (Unix) ...
     anchor INTEGER NOT NULL, -- ... at this moment ...
     domain INTEGER NOT NULL, -- ... of this clock domain
@@ -39,8 +39,9 @@ CREATE TABLE claims (
     PRIMARY KEY (name, seq)
 ) STRICT, WITHOUT ROWID;
 
--- What a woken client looks for: its claims that were handed over (2) or revoked (5).
-CREATE INDEX news ON claims (client) WHERE state IN (2, 5);
+-- What a woken client looks for: its claims that were handed over (2), revoked (5)
+-- or ended (3, 4, 7).
+CREATE INDEX news ON claims (client) WHERE state IN (2, 3, 4, 5, 7);
 
 CREATE TABLE records (
     key        TEXT    PRIMARY KEY,

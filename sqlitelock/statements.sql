@@ -27,6 +27,10 @@ SELECT seq, state, id, token, fence, units, capacity, since, until, ttl, patienc
        delay, flags, client, proof, domain, origin, note
 FROM claims WHERE name = ?1 ORDER BY seq;
 
+--: add
+INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+       ?19, ?20, ?21);
+
 --: save
 INSERT OR REPLACE INTO claims (name, seq, state, id, token, fence, units, capacity, since, until,
        ttl, patience, keep, kept, delay, flags, client, proof, domain, origin, note)
@@ -41,7 +45,7 @@ DELETE FROM claims WHERE name = ?1 AND seq = ?2;
 --: news
 SELECT name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, kept,
        delay, flags, client, proof, domain, origin, note
-FROM claims WHERE client = ?1 AND state IN (2, 5);
+FROM claims WHERE client = ?1 AND state IN (2, 3, 4, 5, 7);
 
 --: names
 -- The next names with claims, in order, of those that begin with ?1: ?2 is the
@@ -50,7 +54,8 @@ SELECT DISTINCT name FROM claims WHERE name > ?3 AND name >= ?1 AND (?2 IS NULL 
 ORDER BY name LIMIT ?4;
 
 --: namesOfClient
-SELECT DISTINCT name FROM claims WHERE client = ?1 LIMIT ?2;
+-- Names with a row that the client's life file says something about.
+SELECT DISTINCT name FROM claims WHERE client = ?1 AND state IN (1, 2, 5, 6) LIMIT ?2;
 
 --: namesOver
 -- Names with a row from another clock domain, or whose end has long passed. Asked
@@ -66,6 +71,9 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
 --: dropRecord
 DELETE FROM records WHERE key = ?1;
+
+--: recordsOver
+SELECT 1 FROM records WHERE until <= ?1 LIMIT 1;
 
 --: sweepRecords
 DELETE FROM records WHERE key IN (SELECT key FROM records WHERE until <= ?1 LIMIT ?2);

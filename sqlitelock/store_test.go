@@ -1,7 +1,6 @@
 package sqlitelock_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -78,21 +77,5 @@ func TestAcquireReleaseAcrossStores(t *testing.T) {
 	}
 	for h, err := range a.List(ctx, "") {
 		t.Errorf("left: %v %v", h, err)
-	}
-}
-
-func BenchmarkPair(b *testing.B) {
-	s := openStore(b, filepath.Join(b.TempDir(), "x.db"), nil)
-	ctx := context.Background()
-	for b.Loop() {
-		c := mutex("orders/42", "0123456789abcdef0123456789abcdef")
-		g, err := s.Acquire(ctx, c)
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Token = g.Token
-		if err := s.Release(ctx, c); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

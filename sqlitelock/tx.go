@@ -2,6 +2,7 @@ package sqlitelock
 
 import (
 	sqldriver "database/sql/driver"
+	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -54,6 +55,15 @@ func (t *tx) load(key string) (*name, error) {
 	return n, nil
 }
 
+// each is conn.each. An error fails the transaction.
+func (t *tx) each(stmt string, f func([]sqldriver.Value) bool, args ...sqldriver.Value) error {
+	err := t.v.c.each(stmt, f, args...)
+	if err != nil {
+		t.err = err
+	}
+	return err
+}
+
 // next draws from the mark. A mark that can't be read fails the transaction.
 func (t *tx) next() int64 {
 	m, err := t.v.known()
@@ -61,9 +71,7 @@ func (t *tx) next() int64 {
 		t.err = err
 		return 0
 	}
-	m.mark++
-	m.drawn = true
-	return m.mark
+	return m.draw()
 }
 
 // claim makes sure that a claim or a place may be written: its client's life file
@@ -152,7 +160,7 @@ func (t *tx) tell() {
 			t.s.subs.tell(n.row.id, n.signal(t.s))
 		case n.row.client != 0 && !touched[n.row.client]:
 			touched[n.row.client] = true
-			t.s.life.wake(n.row.client)
+			t.s.life.tell(n.row.client)
 		}
 	}
 	for _, l := range t.losses {
@@ -164,7 +172,7 @@ func (t *tx) tell() {
 func (n news) signal(s *Store) told {
 	g := told{place: uint64(n.row.seq)}
 	if n.granted && n.row.state == driver.Handed {
-		g.grant, g.until = new(n.row.grant(0)), n.row.until
+		g.grant, g.until = new(n.row.grant(time.Duration(n.row.until-n.row.since))), n.row.until
 	}
 	return g
 }

@@ -22,6 +22,7 @@ type Options struct {
 
 	clock    *clock // tests only
 	noEvents bool   // tests only: poll
+	bell     *bell  // tests only: in place of file events
 }
 
 // openURL opens sqlite:///absolute/path or sqlite:relative/path.

@@ -23,11 +23,30 @@ type view struct {
 
 // meta is the row of the table meta.
 type meta struct {
-	mark                       int64
+	mark                       int64 // as written: an upper bound of what was drawn
 	base, anchor, domain, high int64
 
-	drawn   bool // mark has changed
-	changed bool // anything else has
+	last    int64 // the number drawn last
+	ahead   int64 // how many numbers to reserve next
+	drawn   bool  // mark has changed
+	changed bool  // anything else has
+}
+
+// maxAhead is how many numbers are reserved at most.
+const maxAhead = 64
+
+// draw returns a number larger than all that were ever drawn. A view that draws
+// again and again, while no other connection commits, reserves more and more at
+// once, which saves the write of the mark. Another connection begins behind the
+// mark, and this one then reads it anew, so that the numbers grow for all.
+func (m *meta) draw() int64 {
+	m.last++
+	if m.last > m.mark {
+		m.mark = m.last + m.ahead
+		m.ahead = min(2*m.ahead+1, maxAhead)
+		m.drawn = true
+	}
+	return m.last
 }
 
 var errNoMeta = errors.New("the table meta has no row")
@@ -119,7 +138,7 @@ func (v *view) readMeta() (*meta, error) {
 	var m *meta
 	err := v.c.each("meta", func(row []sqldriver.Value) bool {
 		n := func(i int) int64 { x, _ := row[i].(int64); return x }
-		m = &meta{mark: n(0), base: n(1), anchor: n(2), domain: n(3), high: n(4)}
+		m = &meta{mark: n(0), base: n(1), anchor: n(2), domain: n(3), high: n(4), last: n(0)}
 		return true
 	})
 	if err == nil && m == nil {
@@ -147,6 +166,18 @@ func (m *meta) tick(now int64, c *clock) time.Time {
 	return t
 }
 
+// keepTime writes the record clock down, so that it does not go back to before now
+// after a reboot.
+func (t *tx) keepTime() error {
+	m, err := t.v.known()
+	if err != nil {
+		t.err = err
+		return err
+	}
+	m.tick(t.now, t.s.clock)
+	return nil
+}
+
 // save writes what the step has made of n.
 func (v *view) save(n *name) error {
 	for _, r := range n.gone {
@@ -162,11 +193,11 @@ func (v *view) save(n *name) error {
 		case same:
 		case extended:
 			err = v.c.run("extend", n.key, r.seq, r.until, int64(r.ttl))
-		default:
+		case changed:
 			err = v.c.run("save", r.values(n.key)...)
-			if r.change == fresh {
-				v.size++
-			}
+		case fresh:
+			err = v.c.run("add", r.values(n.key)...)
+			v.size++
 		}
 		if err != nil {
 			return err

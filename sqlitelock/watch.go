@@ -93,9 +93,10 @@ func (s *subs) asks(id string, now int64) bool {
 // tell signals id's waiter.
 //
 // The waiter will count the grant's TTL from the send of its last ask that was
-// refused (law 29). All processes here share one clock, so the TTL is made such
-// that it ends with the hand-over, whenever that ask was: it was sent no later
-// than w.asked, and an ask after the hand-over is not refused.
+// refused (law 29), and such an ask may be later than the moment by which the
+// hand-over was stamped, if the commit took its time. All processes here share one
+// clock, so the TTL is cut such that it ends no later than the hand-over: the ask
+// was sent no later than w.asked, and one after the hand-over is not refused.
 func (s *subs) tell(id string, t told) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +109,7 @@ func (s *subs) tell(id string, t told) {
 			w.token = t.grant.Token
 			if left := time.Duration(t.until - w.asked); left > 0 {
 				g := *t.grant
-				g.TTL = min(left, handOver)
+				g.TTL = min(g.TTL, left)
 				sig.Grant = &g
 			}
 		}

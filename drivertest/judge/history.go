@@ -1,7 +1,9 @@
 package judge
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 )
@@ -108,6 +110,15 @@ func (h *History) Begin(e Event) int {
 	e.Kind, e.Attempt, e.At = Called, h.attempts, time.Since(h.begun)
 	h.events = append(h.events, e)
 	return e.Attempt
+}
+
+// Write writes the history, an event a line.
+func (h *History) Write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, e := range h.Events() {
+		fmt.Fprintln(b, e)
+	}
+	return b.Flush()
 }
 
 // Events returns a copy of what was collected.

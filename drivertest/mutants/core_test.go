@@ -3,7 +3,43 @@ package mutants_test
 import "slices"
 
 // coreMutants break package dibs.
-var coreMutants = slices.Concat(trustMutants, releaseMutants, waitMutants, keeperMutants, closeMutants, powerMutants)
+var coreMutants = slices.Concat(coreLineMutants, trustMutants, releaseMutants, waitMutants, keeperMutants, closeMutants, powerMutants)
+
+var coreLineMutants = []mutant{
+	{
+		law: 27, what: "a waiter that was evicted waits for ever",
+		edit: edit{"wait.go", "k.removeLocked(&w.ward)\n\t\tsignal(w.wake)\n\tdefault:", "k.removeLocked(&w.ward)\n\tdefault:"},
+		more: []edit{{"wait.go", "d := set.Poll - rand.N(set.Poll/4+1)", "d := set.Poll*1000 - rand.N(set.Poll/4+1)"}},
+	},
+	{
+		law: 28, what: "a waiter asks, then subscribes",
+		edit: edit{"wait.go", "if w.subscribe(ctx) {\n\t\t\t\tcontinue\n\t\t\t}", "w.subscribe(ctx)"},
+	},
+	{
+		law: 28, what: "hopes for a signal alone",
+		edit: edit{"wait.go", "d := set.Poll - rand.N(set.Poll/4+1)", "d := set.Poll*1000 - rand.N(set.Poll/4+1)"},
+	},
+	{
+		law: 28, what: "polls past RetryAfter",
+		edit: edit{"wait.go", "if retryAfter > 0 {", "if false {"},
+	},
+	{
+		law: 29, what: "a waiter trusts from hearing",
+		edit: edit{"wait.go", "return w.take(*s.Grant, asked), true", "return w.take(*s.Grant, max(asked, w.attempt.client.core.clock.now())), true"},
+	},
+	{
+		law: 29, what: "a waiter trusts any push",
+		edit: edit{"wait.go", "case s.Place != place:", "case s.Place != place && s.Grant == nil:"},
+	},
+	{
+		law: 29, what: "what was handed over is not renewed at once",
+		edit: edit{"wait.go", "w.attempt.lease(g, asked, w.attempt.client.core.clock.now())", "w.attempt.lease(g, asked, asked+w.claim.TTL/3)"},
+	},
+	{
+		law: 30, what: "a call for each place",
+		edit: edit{"keeper.go", "n := k.core.facts.MaxBatch", "n := 1"},
+	},
+}
 
 var trustMutants = []mutant{
 	{
@@ -37,6 +73,11 @@ var trustMutants = []mutant{
 	{
 		law: 34, what: "an unknown answer extends it",
 		edit: edit{"keeper.go", "k.retryLocked(w, now, p.Err)", "w.owner.(*Lease).believe(trustedUntil(asked, w.claim.TTL))\n\t\tk.retryLocked(w, now, p.Err)"},
+	},
+	{
+		law: 34, what: "an unknown answer extends it, and the torture convicts",
+		edit: edit{"keeper.go", "k.retryLocked(w, now, p.Err)", "w.owner.(*Lease).believe(trustedUntil(asked, w.claim.TTL))\n\t\tk.retryLocked(w, now, p.Err)"},
+		run:  "^TestConformance$/^torture$",
 	},
 	{
 		law: 34, what: "a refusal is retried",

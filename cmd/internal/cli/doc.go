@@ -1,0 +1,2 @@
+// Package cli is the command dibs: a file for each command, and what they share.
+package cli

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/driver"
+)
+
+// who splits a note into who holds it and what for.
+var who = regexp.MustCompile(`^(\S+@\S+ \(pid \d+\)): (.*)$`)
+
+// inTheWay describes a refusal: `"backup" is held by ann@db1 (pid 812) since
+// 10:02:11 (3m12s): pg_dump app`.
+func inTheWay(now time.Time, e *dibs.HeldError) string {
+	key, h := quote(e.Name), e.Holder
+	switch {
+	case h == nil && e.Reserved:
+		return key + " is reserved for those who wait in line"
+	case h == nil:
+		return key + " is held by another"
+	}
+	note := printable(h.Note)
+	name, work := "another", note
+	if m := who.FindStringSubmatch(note); m != nil {
+		name, work = m[1], m[2]
+	}
+	if work != "" {
+		work = ": " + work
+	}
+	return fmt.Sprintf("%s is %s by %s %s%s", key, stateOf(h.State), name, since(now, h.Age), work)
+}
+
+// stateOf is a state as it fits before "by".
+func stateOf(s driver.State) string {
+	switch s {
+	case driver.Handed:
+		return "handed over and about to be held"
+	case driver.Kept:
+		return "kept closed for its minimum time"
+	case driver.Draining:
+		return "kept closed after the death of its holder, held"
+	case driver.Revoked:
+		return "revoked, but not yet let go of,"
+	}
+	return "held"
+}
+
+// prospects says until when, on a line of its own: how it renews, when it would
+// end, and its token.
+func prospects(e *dibs.HeldError) string {
+	h := e.Holder
+	if h == nil {
+		if e.RetryAfter > 0 {
+			return fmt.Sprintf("that could change in %s", short(e.RetryAfter))
+		}
+		return ""
+	}
+	var parts []string
+	switch h.State {
+	case driver.Held, driver.Handed:
+		parts = append(parts, fmt.Sprintf("renews every %s, expires in %s if it stops", short(h.TTL/3), short(h.Left)))
+	default:
+		parts = append(parts, fmt.Sprintf("ends in %s", short(h.Left)))
+	}
+	if h.Fence != 0 {
+		parts = append(parts, fmt.Sprintf("fence %d", h.Fence))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// refusal is both lines and what to do next.
+func refusal(now time.Time, lead string, e *dibs.HeldError, advice string) string {
+	text := lead + inTheWay(now, e) + "\n"
+	if p := prospects(e); p != "" {
+		text += p + ". "
+	}
+	return text + advice
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The variable DIBS_KEYS has a line for each key that the outer runs hold, the
+// outermost first: the key, the identity of its store, and the process id of the
+// dibs that holds it, separated by tabs (which no key can have).
+const keysVar = "DIBS_KEYS"
+
+type heldKey struct {
+	key   string
+	store string // "": any
+	pid   int    // 0: not known
+}
+
+func (k heldKey) String() string {
+	return k.key + "\t" + k.store + "\t" + strconv.Itoa(k.pid)
+}
+
+// outerKeys reads DIBS_KEYS.
+func outerKeys(text string) []heldKey {
+	var keys []heldKey
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" {
+			continue
+		}
+		fields := append(strings.Split(line, "\t"), "", "")
+		pid, _ := strconv.Atoi(fields[2])
+		keys = append(keys, heldKey{key: fields[0], store: fields[1], pid: pid})
+	}
+	return keys
+}
+
+// nested refuses a key that an outer run holds: the inner one would wait for the
+// outer one, which waits for its command. That goes for shared and counted keys
+// too: a writer that came in between, or other holders, would complete the ring.
+func nested(keys []heldKey, key, store string) error {
+	for _, k := range keys {
+		if k.key != key || k.store != "" && k.store != store || k.pid == os.Getpid() {
+			continue
+		}
+		if k.pid > 0 && !alive(k.pid) {
+			continue // that run is over: this process left its tree
+		}
+		return usagef("%s would deadlock: it is held already by the outer dibs run (pid %d) whose command this is; nothing was run\nuse another key, or run the command without dibs", quote(key), k.pid)
+	}
+	return nil
+}

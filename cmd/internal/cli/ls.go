@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+func newLs() *cobra.Command {
+	var o listing
+	cmd := &cobra.Command{
+		Use:   "ls [GLOB]",
+		Short: "List the keys that are held, and how many wait for them",
+		Long: `List who holds what, a line for each claim, ordered by key. Nothing is printed if
+nothing is held.
+
+GLOB is matched with whole keys: * stands for any characters (also for /), ? for
+any one, [a-z] for one of a class, \ takes the next character as it is. Put it in
+quotes.
+
+With --json there is a line for each key, an object with: key, state, holders,
+waiters (in the order of the line); of each state, mode, units, capacity, fence,
+token (strings), age_ms, expires_in_ms, ttl_ms, note.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pattern := ""
+			switch {
+			case len(args) > 1:
+				return usagef("one pattern, and not %d: a shell expands a * that is not in quotes", len(args))
+			case len(args) == 1:
+				pattern = args[0]
+			}
+			g, err := newGlob(pattern)
+			if err != nil {
+				return err
+			}
+			all, err := o.read(cmd, g.prefix, g.match.MatchString)
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 && o.verbose {
+				say(cmd.ErrOrStderr(), "nothing is held")
+			}
+			if o.json {
+				for _, k := range all {
+					if err := printJSON(cmd.OutOrStdout(), k); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return table(cmd.OutOrStdout(), all)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// A listing has the flags of ls and show.
+type listing struct {
+	store   text
+	json    bool
+	verbose bool
+}
+
+func (o *listing) flags(cmd *cobra.Command) {
+	o.store.kind = "URL"
+	f := cmd.Flags()
+	f.VarP(&o.store, "store", "s", "where the locks are")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say which store is used")
+}
+
+func (o *listing) read(cmd *cobra.Command, prefix string, wants func(string) bool) ([]keyStatus, error) {
+	p, err := choose(o.store)
+	if err != nil {
+		return nil, err
+	}
+	if o.verbose {
+		say(cmd.ErrOrStderr(), "store: %s", p)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), listTime)
+	defer cancel()
+	return statuses(ctx, p, prefix, wants)
+}
+
+// noteWidth is how much of a note a table shows; show and --json have all of it.
+const noteWidth = 60
+
+func table(w io.Writer, all []keyStatus) error {
+	if len(all) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "KEY\tHOLDER\tSTATE\tMODE\tAGE\tEXPIRES\tFENCE\tWAITING")
+	for _, k := range all {
+		claims := k.Holders
+		if len(claims) == 0 {
+			claims = k.Waiters[:1] // about to be handed over
+		}
+		for _, c := range claims {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", cell(k.Key), trim(orDash(printable(c.Note)), noteWidth),
+				c.State, modeOf(c), short(c.holder.Age), short(c.holder.Left), orDash(c.Fence), len(k.Waiters))
+		}
+	}
+	return t.Flush()
+}
+
+// cell shows a key in a table, in quotes if it would not be one word.
+func cell(key string) string {
+	if strings.ContainsAny(key, " \"'\\") || printable(key) != key {
+		return quote(key)
+	}
+	return key
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// modeOf is exclusive, shared, or counted with its numbers.
+func modeOf(c claimStatus) string {
+	if c.Of > 0 {
+		return fmt.Sprintf("%d of %d", c.Units, c.Of)
+	}
+	return c.Mode
+}

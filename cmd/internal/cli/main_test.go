@@ -1,0 +1,43 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/cmd/internal/cli"
+)
+
+// The test binary is the command, and its helpers, when it is called by their
+// names: what the scripts run are real processes.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"dibs":   func() { os.Exit(cli.Main(os.Args[1:])) },
+		"revoke": func() { os.Exit(revoke(os.Args[1])) },
+	})
+}
+
+// revoke takes key away from its holder, as an operator would.
+func revoke(key string) int {
+	ctx := context.Background()
+	c, err := dibs.Open(ctx, os.Getenv("DIBS_STORE_URL"), nil)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer c.Close(ctx)
+	for h, err := range c.Holders(ctx, key) {
+		if err == nil {
+			err = c.Revoke(ctx, dibs.Revocation{Name: h.Name, Token: h.Token})
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return 0
+}

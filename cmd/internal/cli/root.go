@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs the command line and returns the exit code.
+func Main(args []string) int {
+	return run(args, os.Stdout, os.Stderr)
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	stderr = &lockedWriter{w: stderr}
+	root := newRoot()
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetArgs(hoist(root, args))
+	code, text := verdict(root.Execute())
+	say(stderr, "%s", text)
+	return code
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dibs",
+		Short: "One holder at a time, across processes and machines",
+		Long: `dibs runs commands under locks that processes and machines share, on the store
+that they already have; with nothing installed, on a file of this host.
+
+  dibs run nightly -- backup.sh     run it, unless it runs already
+  dibs ls                           who holds what
+  dibs show nightly                 who holds and who waits`,
+		SilenceUsage:               true,
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			fmt.Fprint(cmd.ErrOrStderr(), cmd.UsageString())
+			return &failure{code: exitUsage}
+		},
+		Args: cobra.ArbitraryArgs,
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRun(), newLs(), newShow(), newVersion())
+	return root
+}
+
+func unknownCommand(root *cobra.Command, name string) error {
+	hint := "see dibs --help"
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean: dibs " + strings.Join(near, ", dibs ")
+	}
+	return usagef("unknown command %q; %s", name, hint)
+}
+
+// say prints a message of one or more lines, each under the program's name.
+func say(w io.Writer, format string, args ...any) {
+	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
+	if text == "" {
+		return
+	}
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		b.WriteString("dibs: " + printable(line) + "\n")
+	}
+	io.WriteString(w, b.String())
+}
+
+// A lockedWriter lets many goroutines write whole messages.
+type lockedWriter struct {
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/driver"
+)
+
+// A keyStatus is who holds a key and who waits for it. It is the JSON of ls and
+// of show.
+type keyStatus struct {
+	Key     string        `json:"key"`
+	State   string        `json:"state"` // of the oldest claim; "free" if there is none, "waiting" if there are places alone
+	Holders []claimStatus `json:"holders"`
+	Waiters []claimStatus `json:"waiters"` // in the order of the line
+}
+
+// A claimStatus is one claim, or one place in line. Tokens are strings: they can
+// be larger than what JSON readers keep exact.
+type claimStatus struct {
+	State string `json:"state"`
+	Mode  string `json:"mode"`
+	Units int    `json:"units"`
+	Of    int    `json:"capacity,omitempty"` // counted claims
+	Fence string `json:"fence,omitempty"`
+	Token string `json:"token,omitempty"`
+	Age   int64  `json:"age_ms"`        // by the store's clock
+	Left  int64  `json:"expires_in_ms"` // if it isn't heard of
+	TTL   int64  `json:"ttl_ms"`
+	Note  string `json:"note"`
+
+	holder dibs.Holder
+}
+
+func newClaimStatus(h dibs.Holder) claimStatus {
+	c := claimStatus{
+		State: h.State.String(), Mode: h.Mode().String(), Units: h.Units,
+		Age: h.Age.Milliseconds(), Left: h.Left.Milliseconds(), TTL: h.TTL.Milliseconds(),
+		Note: h.Note, holder: h,
+	}
+	if h.Mode() == driver.Counted {
+		c.Of = h.Capacity
+	}
+	if h.Fence != 0 {
+		c.Fence = strconv.FormatUint(h.Fence, 10)
+	}
+	if h.Token != 0 {
+		c.Token = strconv.FormatUint(h.Token, 10)
+	}
+	return c
+}
+
+// statuses reads the keys that match wants, in order.
+func statuses(ctx context.Context, p place, prefix string, wants func(key string) bool) ([]keyStatus, error) {
+	store, err := p.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.client(store, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer closeClient(client, logger(io.Discard, false))
+	var all []keyStatus
+	for h, err := range client.Holders(ctx, prefix) {
+		if err != nil {
+			return nil, p.cannot("list what is held", "", err)
+		}
+		if !wants(h.Name) {
+			continue
+		}
+		if len(all) == 0 || all[len(all)-1].Key != h.Name {
+			all = append(all, freeKey(h.Name))
+		}
+		all[len(all)-1].add(h)
+	}
+	return all, nil
+}
+
+func freeKey(key string) keyStatus {
+	return keyStatus{Key: key, State: "free", Holders: []claimStatus{}, Waiters: []claimStatus{}}
+}
+
+func (k *keyStatus) add(h dibs.Holder) {
+	if h.State == driver.Waiting {
+		k.Waiters = append(k.Waiters, newClaimStatus(h))
+	} else {
+		k.Holders = append(k.Holders, newClaimStatus(h))
+	}
+	k.State = cmp.Or(append(k.Holders, k.Waiters...)[0].State, k.State)
+}
+
+// printJSON writes one line.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// listTime bounds what ls and show wait for.
+const listTime = 30 * time.Second

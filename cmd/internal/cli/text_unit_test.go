@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+func TestGlob(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		pattern, key string
+		match        bool
+		prefix       string
+	}{
+		{"", "any/thing", true, ""},
+		{"*", "", true, ""},
+		{"a*", "a/b", true, "a"},
+		{"a*", "ba", false, "a"},
+		{"a?c", "aéc", true, "a"},
+		{"a?c", "ac", false, "a"},
+		{"[a-c]x", "bx", true, ""},
+		{"[^a-c]x", "bx", false, ""},
+		{"[!a-c]x", "dx", true, ""},
+		{"[]]", "]", true, ""},
+		{`[\d]`, "d", true, ""},
+		{`[\d]`, "5", false, ""},
+		{`a\*b`, "a*b", true, "a*b"},
+		{`a\*b`, "axb", false, "a*b"},
+		{"a.b", "axb", false, "a.b"},
+		{"a+(b)", "a+(b)", true, "a+(b)"},
+		{"x\n*", "x\ny", true, "x\n"},
+	} {
+		g, err := newGlob(test.pattern)
+		if err != nil {
+			t.Errorf("%q: %v", test.pattern, err)
+			continue
+		}
+		if got := g.match.MatchString(test.key); got != test.match || g.prefix != test.prefix {
+			t.Errorf("%q matches %q: %v with prefix %q, want %v with %q", test.pattern, test.key, got, g.prefix, test.match, test.prefix)
+		}
+	}
+	for _, bad := range []string{"[", "[a", "[]", `a\`, "[b-a]"} {
+		if _, err := newGlob(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add(`a*[b-c]?\*`, "a")
+	f.Fuzz(func(t *testing.T, pattern, key string) {
+		if g, err := newGlob(pattern); err == nil && g.match.MatchString(key) && !strings.HasPrefix(key, g.prefix) {
+			t.Errorf("%q matches %q, which doesn't begin with %q", pattern, key, g.prefix)
+		}
+	})
+}
+
+func TestPrintableIsOneSafeLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain é 鍵": "plain é 鍵", "a\nb": `a\nb`, "\x1b[2J": `\x1b[2J`, "\xff": `\xff`, "‮x": `\u202ex`, `a\b"`: `a\b"`,
+	} {
+		if got := printable(in); got != want {
+			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"5ms": "5ms", "1500ms": "1.5s", "30s": "30s", "192s": "3m12s", "1h": "1h", "90m": "1h30m", "3605s": "1h0m5s", "100h": "4d4h", "0s": "0s",
+	} {
+		d, _ := time.ParseDuration(in)
+		if got := short(d); got != want {
+			t.Errorf("short(%s) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestANoteFitsAndKeepsWhatMatters(t *testing.T) {
+	t.Parallel()
+	c := caption{reason: "moon", meta: []string{"a=b"}, argv: []string{"psql", "postgres://ann:hunter2@db/app", strings.Repeat("é", 2000)}}
+	note := c.note()
+	if len(note) > driver.MaxNote || !utf8.ValidString(note) || !strings.HasSuffix(note, "… [moon; a=b]") || strings.Contains(note, "hunter2") {
+		t.Errorf("%d bytes: %s", len(note), note)
+	}
+	if !who.MatchString(note) {
+		t.Errorf("no holder in %q", note)
+	}
+	if err := (caption{reason: strings.Repeat("x", maxExtras)}).check(); err == nil {
+		t.Error("a reason that leaves no room is taken")
+	}
+}
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"sqlite:///var/lib/dibs/locks.db":        "sqlite:///var/lib/dibs/locks.db",
+		"mem://":                                 "mem://",
+		"redis://u:secret@h:6379/0?db=1":         "redis://u@h:6379/0?db=1",
+		"redis://h?password=secret&db=1":         "redis://h?db=1",
+		"redis://h?sentinel_Password=secret&a=b": "redis://h?a=b",
+		"redis://u:sec%zzret@h":                  "(a URL that can't be parsed)",
+	} {
+		if got := redact(in); got != want {
+			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	same := [][2]string{
+		{"redis://a:b@H/0?x=1&y=2", "redis://c@h/0?y=2&x=1"},
+		{"sqlite:///no/such/../l.db?journal=on", "sqlite:///no/l.db"},
+	}
+	for _, pair := range same {
+		if a, b := identity(pair[0]), identity(pair[1]); a != b {
+			t.Errorf("%q and %q are told apart: %q, %q", pair[0], pair[1], a, b)
+		}
+	}
+	if identity("redis://h/0") == identity("redis://h/1") {
+		t.Error("two databases are one")
+	}
+}

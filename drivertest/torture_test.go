@@ -1,0 +1,23 @@
+package drivertest_test
+
+import (
+	"testing"
+
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/memlock"
+)
+
+// mem is the harness of the reference store.
+var mem = drivertest.Harness{Name: "mem", Bubble: true, New: func(testing.TB) drivertest.Storage {
+	first := memlock.New(memlock.Options{})
+	return drivertest.Storage{Open: func(t testing.TB) driver.Store {
+		c := first.Client()
+		t.Cleanup(func() { c.Close() })
+		return c
+	}}
+}}
+
+// TestTorture is the long one of the reference store; TestConformance has a
+// short one of every store.
+func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, mem) }

@@ -1,0 +1,38 @@
+package redislock
+
+import (
+	"github.com/redis/rueidis"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// readAll reads the reply to AcquireAll of cs.
+func readAll(cs []driver.Claim, msgs []rueidis.RedisMessage) ([]driver.Grant, error) {
+	var gs []driver.Grant
+	for i, m := range msgs {
+		row, err := m.ToArray()
+		if err != nil {
+			return nil, err
+		}
+		at := i
+		if f := (&fields{rest: row}); len(msgs) == 1 {
+			// A refusal begins with the index of its claim, a grant with a word.
+			if n := f.number(); f.err == nil {
+				at, row = int(n), f.rest
+			}
+		}
+		if at >= len(cs) {
+			return nil, errShort
+		}
+		a := read(cs[at].Name, row)
+		if a.err != nil {
+			return nil, a.err
+		}
+		a.grant.TTL = cs[at].TTL
+		gs = append(gs, a.grant)
+	}
+	if len(gs) != len(cs) {
+		return nil, errShort
+	}
+	return gs, nil
+}

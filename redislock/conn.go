@@ -1,0 +1,162 @@
+package redislock
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/rueidis"
+)
+
+// errGone says that a connection is lost.
+var errGone = errors.New("the connection is lost")
+
+// maxUnder bounds the calls under way on one connection. The client's queue has
+// 1024 seats, and whoever finds it full waits without looking at its ctx: so
+// nobody may find it full.
+const maxUnder = 512
+
+// conn is one connection: a client that dials once and never again, so that no
+// call ever waits for a dial in it.
+type conn struct {
+	client rueidis.Client
+	raw    atomic.Pointer[tracked]
+	lost   chan struct{} // closed when the connection is
+	once   sync.Once     // closes lost
+
+	seats  chan struct{} // one in it for each call under way, answered or not
+	calls  atomic.Uint64 // calls sent so far
+	silent struct {
+		sync.Mutex
+		n    int    // calls that were given up by their callers and not answered yet; each keeps its seat
+		last uint64 // the newest of them
+	}
+}
+
+// dial makes a connection. It ends when ctx does, at the latest by opt's dialer.
+func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
+	c := &conn{lost: make(chan struct{}), seats: make(chan struct{}, maxUnder)}
+	var dialled atomic.Bool
+	network := "tcp"
+	if len(opt.InitAddress[0]) > 0 && opt.InitAddress[0][0] == '/' {
+		network = "unix"
+	}
+	opt.DialCtxFn = func(_ context.Context, addr string, dialer *net.Dialer, conf *tls.Config) (net.Conn, error) {
+		if dialled.Swap(true) {
+			return nil, errGone
+		}
+		var (
+			raw net.Conn
+			err error
+		)
+		if conf != nil {
+			d := tls.Dialer{NetDialer: dialer, Config: conf}
+			raw, err = d.DialContext(ctx, network, addr)
+		} else {
+			raw, err = dialer.DialContext(ctx, network, addr)
+		}
+		if err != nil {
+			return nil, err
+		}
+		t := &tracked{raw, c}
+		c.raw.Store(t)
+		if err := ctx.Err(); err != nil { // perhaps before there was anything to cut
+			_ = t.Close()
+			return nil, err
+		}
+		return t, nil
+	}
+	// The client's greeting does not look at ctx: closing the connection ends it.
+	stop := context.AfterFunc(ctx, c.cut)
+	defer stop()
+	client, err := rueidis.NewClient(opt)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		if client != nil {
+			client.Close()
+		}
+		return nil, err
+	}
+	c.client = client
+	return c, nil
+}
+
+// tracked is a net.Conn that tells when it was closed.
+type tracked struct {
+	net.Conn
+	c *conn
+}
+
+func (t *tracked) Close() error {
+	t.c.once.Do(func() { close(t.c.lost) })
+	return t.Conn.Close()
+}
+
+// do sends cmd and waits for the answer, or for the end of ctx.
+func (c *conn) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	select {
+	case c.seats <- struct{}{}:
+	default:
+		select {
+		case c.seats <- struct{}{}:
+		case <-c.lost:
+			return rueidis.NewErrorResult(errGone)
+		case <-ctx.Done():
+			return rueidis.NewErrorResult(ctx.Err())
+		}
+	}
+	number := c.calls.Add(1)
+	r := c.client.Do(ctx, cmd)
+	if err := r.NonRedisError(); err != nil && ctx.Err() != nil {
+		c.gaveUp(number)
+		return r
+	} else if err == nil {
+		c.answered(number)
+	}
+	<-c.seats
+	return r
+}
+
+// gaveUp notes that the caller of a call has left before its answer came. So
+// many such calls mean that the connection hangs: a new one may not.
+func (c *conn) gaveUp(number uint64) {
+	c.silent.Lock()
+	c.silent.n++
+	c.silent.last = max(c.silent.last, number)
+	hangs := c.silent.n >= maxUnder/2
+	c.silent.Unlock()
+	if hangs {
+		c.cut()
+	}
+}
+
+// answered notes an answer: all calls before that one have had theirs too.
+func (c *conn) answered(number uint64) {
+	c.silent.Lock()
+	n := 0
+	if c.silent.last < number {
+		n, c.silent.n = c.silent.n, 0
+	}
+	c.silent.Unlock()
+	for range n {
+		<-c.seats
+	}
+}
+
+// cut closes the connection, if there is one yet: whatever waits for it fails.
+func (c *conn) cut() {
+	if t := c.raw.Load(); t != nil {
+		_ = t.Close()
+	}
+}
+
+// close ends the connection and the client's goroutines.
+func (c *conn) close() {
+	c.cut()
+	c.client.Close()
+}

@@ -1,0 +1,100 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// A class says what an error reply means for the call that got it (law 5).
+type class uint8
+
+const (
+	unknown  class = iota // it may have been applied, or asking again may help
+	rejected              // certainly not applied, and asking again does not help
+)
+
+// replies classes the error replies by their first word. What is not listed is
+// unknown, and so is what is listed as such, with a hint: the server is not
+// ready, or not the right one, or out of something, and may be ready in a
+// moment.
+var replies = map[string]struct {
+	class class
+	hint  string
+}{
+	"WRONGTYPE":   {rejected, "another program uses the key; give one of the two another prefix"},
+	"NOPERM":      {rejected, "the user may not do this; see the ACL in docs/stores/redis.md"},
+	"NOAUTH":      {rejected, "the server wants a password"},
+	"WRONGPASS":   {rejected, "the user or the password is wrong"},
+	"CROSSSLOT":   {rejected, "this server is part of a cluster"},
+	"MOVED":       {rejected, "this server is part of a cluster"},
+	"UNKNOWN":     {rejected, ""},
+	"NOSCRIPT":    {unknown, "the server forgot the script between two calls"},
+	"ASK":         {unknown, "this server is part of a cluster whose slots are moving"},
+	"TRYAGAIN":    {unknown, "this server is part of a cluster whose slots are moving"},
+	"CLUSTERDOWN": {unknown, "the cluster does not work"},
+	"READONLY":    {unknown, "the server is a replica: a failover may be under way"},
+	"MASTERDOWN":  {unknown, "the server is a replica without a master"},
+	"LOADING":     {unknown, "the server reads its data"},
+	"BUSY":        {unknown, "the server runs somebody's slow script"},
+	"OOM":         {unknown, "the server's memory is full (maxmemory); nothing was changed"},
+	"MISCONF":     {unknown, "the server can't write its data to disk and refuses changes"},
+	"NOREPLICAS":  {unknown, "too few replicas follow the server (min-replicas-to-write)"},
+	"UNBLOCKED":   {unknown, ""},
+	"EXECABORT":   {unknown, ""},
+}
+
+// failed is what the caller of a call about name gets that got err.
+func failed(ctx context.Context, name string, err error) error {
+	if ctx.Err() != nil {
+		return over(ctx)
+	}
+	if errors.Is(err, rueidis.ErrClosing) {
+		return fmt.Errorf("redis: %w", driver.ErrClosed)
+	}
+	e, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		return fmt.Errorf("redis: no answer: %w", err)
+	}
+	return reply(name, e.Error())
+}
+
+// reply is the error for the server's error reply text.
+func reply(name, text string) error {
+	word, _, _ := strings.Cut(text, " ")
+	switch kind := replies[word]; {
+	case kind.class == rejected:
+		return driver.Rejectedf(name, "redis: %s%s", text, hint(kind.hint))
+	case strings.HasPrefix(text, "ERR unknown command"):
+		return driver.Rejectedf(name, "redis: %s: Redis 7.0 or later, or Valkey, is needed", text)
+	case strings.HasPrefix(text, "ERR Error compiling script"):
+		return driver.Rejectedf(name, "redis: %s: Redis 7.0 or later, or Valkey, is needed", text)
+	default:
+		return fmt.Errorf("redis: %s%s", text, hint(kind.hint))
+	}
+}
+
+func hint(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+// over returns an unknown error that is the cause of ctx's end, if it has ended.
+// A cause that would be a certain answer is told in words only.
+func over(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if driver.Certain(cause) {
+		return fmt.Errorf("redis: %w: %v", ctx.Err(), cause)
+	}
+	return fmt.Errorf("redis: %w", cause)
+}

@@ -1,0 +1,55 @@
+package redislock
+
+import "strings"
+
+// keys makes the keys of one namespace. Names are escaped so that each has one
+// hash tag, the whole of it: all keys of a name are in one slot, and no two
+// names meet.
+type keys struct{ prefix string }
+
+func (k keys) mark() string    { return k.prefix + ":mark" }
+func (k keys) journal() string { return k.prefix + ":journal" }
+
+// name is the key of a name's state.
+func (k keys) name(name string) string { return k.prefix + ":{" + escape(name) + "}" }
+
+// record is the key of a record.
+func (k keys) record(key string) string { return k.prefix + ":record:{" + escape(key) + "}" }
+
+// escape spares the two bytes that would end a hash tag early, or make two names
+// one. What it returns is never empty, since no name is.
+func escape(name string) string {
+	if !strings.ContainsAny(name, "%}") {
+		return name
+	}
+	return escaper.Replace(name)
+}
+
+var (
+	escaper   = strings.NewReplacer("%", "%25", "}", "%7D")
+	unescaper = strings.NewReplacer("%7D", "}", "%25", "%")
+)
+
+// names is the pattern of the keys of names that begin with prefix.
+func (k keys) names(prefix string) string { return glob(k.prefix+":{"+escape(prefix)) + "*}" }
+
+// records is the pattern of the keys of records that begin with prefix.
+func (k keys) records(prefix string) string { return glob(k.prefix+":record:{"+escape(prefix)) + "*}" }
+
+// nameOf is the name whose state is at key; false if key is no such key.
+func (k keys) nameOf(key string) (string, bool) { return within(key, k.prefix+":{") }
+
+func (k keys) recordOf(key string) (string, bool) { return within(key, k.prefix+":record:{") }
+
+func within(key, open string) (string, bool) {
+	key, ok := strings.CutPrefix(key, open)
+	if !ok || !strings.HasSuffix(key, "}") {
+		return "", false
+	}
+	return unescaper.Replace(key[:len(key)-1]), true
+}
+
+// glob escapes what SCAN's patterns take for more than itself.
+func glob(s string) string { return globber.Replace(s) }
+
+var globber = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "^", `\^`)

@@ -1,0 +1,163 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	dialPatience = 3 * time.Second        // how long a dial with its greeting may take
+	pingEvery    = time.Second            // an idle connection is asked whether it lives
+	pingPatience = 4 * time.Second        // and given up if it is silent for so long
+	minPause     = 5 * time.Millisecond   // between a dial that failed and the next
+	maxPause     = 250 * time.Millisecond // at the most
+)
+
+// link keeps a connection to the server: when one is lost, it dials the next in
+// the background. Calls wait for it no longer than their ctx, or than the dial
+// that is under way.
+type link struct {
+	opt   rueidis.ClientOption
+	greet func(ctx context.Context, c *conn) error // prepares a new connection
+
+	ctx    context.Context // ends with close
+	cancel context.CancelFunc
+	done   chan struct{} // closed when run has returned
+
+	mu   sync.Mutex // guards what follows
+	now  *conn      // nil: there is none
+	news chan struct{}
+	err  error // why the last dial failed
+}
+
+// newLink dials for the first time and returns a link, or why there is none.
+func newLink(ctx context.Context, opt rueidis.ClientOption, greet func(context.Context, *conn) error) (*link, error) {
+	opt.Dialer.Timeout = dialPatience
+	opt.Dialer.KeepAlive = pingEvery
+	opt.ConnWriteTimeout = pingPatience
+	opt.ForceSingleClient = true
+	opt.AlwaysPipelining = true // a call outside the pipeline looks at its ctx's deadline alone
+	opt.DisableRetry = true     // what may have been applied is not sent again
+	opt.DisableCache = true
+	opt.PipelineMultiplex = -1 // one connection
+	l := &link{opt: opt, greet: greet, done: make(chan struct{}), news: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	first, err := l.dial(ctx)
+	if err != nil {
+		l.cancel()
+		return nil, err
+	}
+	l.now = first
+	go l.run(first) // ends with close
+	return l, nil
+}
+
+// dial makes a connection that has been greeted.
+func (l *link) dial(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	defer cancel()
+	c, err := dial(ctx, l.opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.greet(ctx, c); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// run replaces c, and each connection after it, when it is lost.
+func (l *link) run(c *conn) {
+	defer close(l.done)
+	for {
+		select {
+		case <-c.lost:
+		case <-l.ctx.Done():
+		}
+		l.set(nil, nil)
+		c.close()
+		for pause := minPause; ; pause = min(2*pause, maxPause) {
+			if l.ctx.Err() != nil {
+				return
+			}
+			next, err := l.dial(l.ctx)
+			l.set(next, err)
+			if err == nil {
+				c = next
+				break
+			}
+			select {
+			case <-time.After(pause):
+			case <-l.ctx.Done():
+			}
+		}
+	}
+}
+
+// set makes c, or err, what calls get, and tells those that wait.
+func (l *link) set(c *conn, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now, l.err = c, err
+	close(l.news)
+	l.news = make(chan struct{})
+}
+
+// get returns the connection. If there is none it waits for the next dial's end.
+func (l *link) get(ctx context.Context) (*conn, error) {
+	for {
+		l.mu.Lock()
+		c, news := l.now, l.news
+		l.mu.Unlock()
+		if c != nil {
+			return c, nil
+		}
+		select {
+		case <-news:
+		case <-l.ctx.Done():
+			return nil, errGone
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		l.mu.Lock()
+		c, err := l.now, l.err
+		l.mu.Unlock()
+		if c == nil && err != nil {
+			return nil, fmt.Errorf("not connected: %w", err)
+		}
+	}
+}
+
+// do sends a command that build makes.
+func (l *link) do(ctx context.Context, build func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
+	c, err := l.get(ctx)
+	if err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	return c.do(ctx, build(c.client.B()))
+}
+
+// eval runs s. A server that does not know it certainly did not run it, and is
+// sent its text.
+func (l *link) eval(ctx context.Context, s *script, keys, args []string) rueidis.RedisResult {
+	c, err := l.get(ctx)
+	if err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	r := c.do(ctx, c.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
+		r = c.do(ctx, c.client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	}
+	return r
+}
+
+// close ends the connection and waits for what keeps it up.
+func (l *link) close() {
+	l.cancel()
+	<-l.done
+}

@@ -1,0 +1,94 @@
+package redislock
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+const (
+	scanCount = 1000 // how many keys one step of a scan looks at
+	listCount = 100  // how many names one script looks at
+)
+
+// List yields who holds and who waits. The names are those that are there while
+// it scans the server's keys, all of them; each name is as of one instant.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder, error] {
+	return func(yield func(driver.Holder, error) bool) {
+		names, err := s.scan(ctx, s.keys.names(prefix), s.keys.nameOf)
+		if err != nil {
+			yield(driver.Holder{}, err)
+			return
+		}
+		for chunk := range slices.Chunk(names, listCount) {
+			keys := make([]string, len(chunk))
+			for i, name := range chunk {
+				keys[i] = s.keys.name(name)
+			}
+			all, err := s.eval(ctx, listScript, "", keys, nil)
+			if err == nil && len(all) != len(chunk) {
+				err = errShort
+			}
+			if err != nil {
+				yield(driver.Holder{}, err)
+				return
+			}
+			for i, name := range chunk {
+				if !yieldHolders(name, all[i], yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holder, error) bool) bool {
+	rows, err := all.ToArray()
+	if err != nil {
+		yield(driver.Holder{}, err)
+		return false
+	}
+	for _, m := range rows {
+		row, err := m.ToArray()
+		f := &fields{rest: row, err: err}
+		h := f.holder(name)
+		if f.err != nil || h == nil {
+			yield(driver.Holder{}, f.err)
+			return false
+		}
+		if !yield(*h, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// scan returns what of makes of the keys that match pattern, sorted.
+func (s *Store) scan(ctx context.Context, pattern string, of func(key string) (string, bool)) ([]string, error) {
+	var found []string
+	for cursor := uint64(0); ; {
+		if err := s.enter(ctx); err != nil {
+			return nil, err
+		}
+		e, err := s.link.do(ctx, func(b rueidis.Builder) rueidis.Completed {
+			return b.Scan().Cursor(cursor).Match(pattern).Count(scanCount).Type("string").Build()
+		}).AsScanEntry()
+		if err != nil {
+			return nil, s.failed(ctx, "", err)
+		}
+		for _, key := range e.Elements {
+			if name, ok := of(key); ok {
+				found = append(found, strings.Clone(name))
+			}
+		}
+		if cursor = e.Cursor; cursor == 0 {
+			slices.Sort(found)
+			return slices.Compact(found), nil // a scan may tell a key twice
+		}
+	}
+}

@@ -1,0 +1,37 @@
+#!lua flags=no-writes
+-- list.lua: who holds and who waits, of some names. It changes nothing.
+--
+-- KEYS     the names
+--
+-- Replies  for each name an array of holders (see acquire.lua), each with the
+--          number of its place in the place of its token and its state 6 if it
+--          waits: claims by token, then places in line.
+local M, J = '', false
+--#lib
+-- What ends here is not written, so nobody is told.
+tell = function() end
+local function list(n)
+  finish(n)
+  local rows = {}
+  for _, h in ipairs(n.claims) do rows[#rows + 1] = shown({}, h) end
+  if n.line == 1 then
+    for at = 0, 1000000, 100 do
+      local ids = call('LRANGE', n.key .. ':l', at, at + 99)
+      if #ids == 0 then break end
+      for _, v in ipairs(call('HMGET', n.key .. ':p', unpack(ids))) do
+        local p = v and cmsgpack.unpack(v)
+        if live(n, p) then
+          p[UNTIL], p[FENCE] = dies(n, p), '0'
+          rows[#rows + 1] = shown({}, p)
+        end
+      end
+    end
+  end
+  return rows
+end
+local all = {}
+for i, key in ipairs(KEYS) do
+  local ok, n = pcall(load, key, '')
+  all[i] = ok and list(n) or {}
+end
+return all

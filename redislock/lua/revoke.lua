@@ -1,0 +1,37 @@
+#!lua flags=allow-oom
+-- revoke.lua: takes a claim away by its token.
+--
+-- KEYS[1]  the mark
+-- KEYS[2]  the name
+-- KEYS[3]  the journal, if it is on
+-- ARGV[1]  the claim's token
+-- ARGV[2]  '1': free the name at once
+-- ARGV[3]  the reason, for the journal
+-- ARGV[4]  the name in plain, if the journal is on
+--
+-- Replies  released | nothing [, holder...]
+local M, J = KEYS[1], KEYS[3] or false
+--#lib
+local n = load(KEYS[2], ARGV[4])
+finish(n)
+local reply = nothing(n)
+for _, h in ipairs(n.claims) do
+  if h[TOKEN] == ARGV[1] then
+    local alive = h[STATE] == HELD or h[STATE] == HANDED
+    if alive or ARGV[2] == '1' then
+      log(n, REVOKES, h, {now = ARGV[2], reason = ARGV[3]})
+      if alive then tell(n, h, 'revoked') end
+      if ARGV[2] == '1' then
+        remove(n, h)
+        n.took = math.max(n.took, now + tomb(h))
+      else
+        h[STATE], n.dirty = REVOKED, true
+      end
+    end
+    promote(n) -- the name may be free, or a place that grows dead
+    reply = {'released'}
+    break
+  end
+end
+save(n)
+return reply

@@ -1,0 +1,45 @@
+package redislock
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss", "redis+unix"} {
+		driver.Register(scheme, openURL)
+	}
+}
+
+func openURL(ctx context.Context, u *url.URL) (driver.Store, error) {
+	c, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// open connects to the server. A server that can't be reached is an unknown
+// error: it may be there in a moment.
+func open(ctx context.Context, c config) (*Store, error) {
+	if err := over(ctx); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		keys:    keys{c.prefix},
+		journal: c.journal,
+		closed:  make(chan struct{}),
+	}
+	s.inbox = newInbox(s.keys)
+	var err error
+	if s.link, err = newLink(ctx, c.client, s.inbox.greet); err != nil {
+		return nil, failed(ctx, "", err)
+	}
+	return s, nil
+}

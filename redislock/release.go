@@ -1,0 +1,48 @@
+package redislock
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// Release gives back c, or its place in line.
+func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	if err := driver.CheckName(c.Name); err != nil {
+		return err
+	}
+	if c.ID == "" {
+		return driver.Rejectedf(c.Name, "the claim has no ID")
+	}
+	keep := "0"
+	if c.Keep > 0 {
+		keep = "1"
+	}
+	msgs, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with(c.Name, c.ID, digits(c.Token), keep))
+	if err != nil {
+		return err
+	}
+	return read(c.Name, msgs).err
+}
+
+// Revoke takes away the claim with r.Token. A claim that has ended already, and
+// is only kept or draining, has nobody left to tell: without r.Now it stays as it
+// is.
+func (s *Store) Revoke(ctx context.Context, r driver.Revocation) error {
+	if err := driver.CheckName(r.Name); err != nil {
+		return err
+	}
+	if len(r.Reason) > driver.MaxNote || !utf8.ValidString(r.Reason) {
+		return driver.Rejectedf(r.Name, "the reason must be valid UTF-8 of at most %d bytes", driver.MaxNote)
+	}
+	now := "0"
+	if r.Now {
+		now = "1"
+	}
+	msgs, err := s.eval(ctx, revokeScript, r.Name, s.on(r.Name), s.with(r.Name, digits(r.Token), now, r.Reason))
+	if err != nil {
+		return err
+	}
+	return read(r.Name, msgs).err
+}

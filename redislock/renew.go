@@ -1,0 +1,86 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// Renew proves claims and refreshes places, all in one call.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, error) {
+	if most := s.Facts().MaxBatch; len(cs) > most {
+		return nil, driver.Rejectedf("", "%d claims in one renewal; at most %d are allowed", len(cs), most)
+	}
+	facts := s.Facts()
+	proofs := make([]driver.Proof, len(cs))
+	keys := append(make([]string, 0, len(cs)+2), s.keys.mark())
+	args := append(make([]string, 0, 2*len(cs)+1), "")
+	var good []int // which are asked for
+	for i, c := range cs {
+		c, err := c.Check(facts)
+		if err != nil {
+			proofs[i].Err = err
+			continue
+		}
+		proofs[i].TTL = c.TTL
+		good = append(good, i)
+		keys = append(keys, s.keys.name(c.Name))
+		args = append(args, packProof(c))
+	}
+	args[0] = strconv.Itoa(len(good))
+	if s.journal {
+		keys = append(keys, s.keys.journal())
+		for _, i := range good {
+			args = append(args, cs[i].Name)
+		}
+	}
+	if len(good) == 0 {
+		return proofs, s.enter(ctx)
+	}
+	msgs, err := s.eval(ctx, renewScript, "", keys, args)
+	if err == nil && len(msgs) != len(good) {
+		err = errShort
+	}
+	if err != nil {
+		// A rejection of the whole call is not certain of any claim: whoever
+		// was granted it before still holds it.
+		err = doubt(err)
+		for _, i := range good {
+			proofs[i] = driver.Proof{Err: err}
+		}
+		return proofs, err
+	}
+	for at, i := range good {
+		row, err := msgs[at].ToArray()
+		if err != nil {
+			proofs[i] = driver.Proof{Err: err}
+			continue
+		}
+		proofs[i] = prove(cs[i], proofs[i].TTL, read(cs[i].Name, row))
+	}
+	return proofs, nil
+}
+
+// prove makes a proof of the answer about c.
+func prove(c driver.Claim, ttl time.Duration, a answer) driver.Proof {
+	if a.err != nil {
+		return driver.Proof{Err: a.err}
+	}
+	p := driver.Proof{TTL: ttl}
+	if c.Token == 0 {
+		a.grant.TTL = ttl
+		p.Grant = &a.grant
+	}
+	return p
+}
+
+// doubt makes an unknown error of err.
+func doubt(err error) error {
+	if driver.Certain(err) {
+		return fmt.Errorf("redis: renewal failed: %v", err)
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package redislock
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// fields reads a script's reply about one claim, element by element. The first
+// element that is not as expected makes all that follow zero, and err tells.
+type fields struct {
+	rest []rueidis.RedisMessage
+	err  error
+}
+
+func (f *fields) text() string {
+	if f.err != nil {
+		return ""
+	}
+	if len(f.rest) == 0 {
+		f.err = errShort
+		return ""
+	}
+	s, err := f.rest[0].ToString()
+	f.rest, f.err = f.rest[1:], err
+	return s
+}
+
+var errShort = fmt.Errorf("redis: a reply is too short")
+
+func (f *fields) number() uint64 {
+	s := f.text()
+	if f.err != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	f.err = err
+	return n
+}
+
+// span reads microseconds, which may be negative.
+func (f *fields) span() time.Duration {
+	s := f.text()
+	if f.err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	f.err = err
+	return time.Duration(n) * time.Microsecond
+}
+
+// holder reads a holder of name, if one follows.
+func (f *fields) holder(name string) *driver.Holder {
+	if f.err != nil || len(f.rest) == 0 {
+		return nil
+	}
+	h := &driver.Holder{Name: name}
+	h.State = driver.State(f.number())
+	h.Token = f.number()
+	h.Fence = f.number()
+	h.Units = int(f.number())
+	h.Capacity = int(f.number())
+	h.Age = f.span()
+	h.Left = f.span()
+	h.TTL = f.span()
+	h.Note = f.text()
+	if h.State == driver.Waiting {
+		h.Place, h.Token = h.Token, 0
+	}
+	return h
+}
+
+// answer is a reply about one claim on a name.
+type answer struct {
+	grant driver.Grant // without its TTL
+	err   error
+}
+
+// read reads the reply msgs about a claim on name.
+func read(name string, msgs []rueidis.RedisMessage) answer {
+	f := &fields{rest: msgs}
+	var a answer
+	switch kind := f.text(); kind {
+	case "granted":
+		a.grant = driver.Grant{Token: f.number(), Fence: f.number(), TookOver: f.number() == 1}
+	case "proved", "released":
+	case "held":
+		e := &driver.HeldError{Name: name, Place: f.number(), RetryAfter: f.span(), Reserved: f.number() == 1, Deadlock: f.number() == 1}
+		e.Holder = f.holder(name)
+		a.err = e
+	case "nothing":
+		a.err = &driver.NotHeldError{Name: name, By: f.holder(name)}
+	case "revoked":
+		a.err = driver.ErrRevoked
+	case "other":
+		a.err = driver.Rejectedf(name, "the claim was asked for before with other units, another capacity or another claim to replace")
+	case "failed":
+		a.err = reply(name, f.text())
+	default:
+		f.err = fmt.Errorf("redis: an unknown reply %q", kind)
+	}
+	if f.err != nil {
+		return answer{err: f.err} // unknown
+	}
+	return a
+}

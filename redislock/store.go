@@ -1,0 +1,105 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// A Store is one client of a Redis server. All methods may be called by many
+// goroutines at once. It is a driver.Watcher, Batcher, LossFeed, Lister, Revoker
+// and Journal and has Records.
+type Store struct {
+	keys    keys
+	link    *link
+	inbox   *inbox
+	journal bool
+
+	end    sync.Once
+	closed chan struct{} // closed by Close
+}
+
+// Facts tells what the store promises.
+func (s *Store) Facts() driver.Facts {
+	return driver.Facts{
+		Driver:   "redis",
+		Survival: driver.ByTTL,
+		Modes:    driver.Exclusive | driver.Shared | driver.Counted,
+		Fencing:  driver.AcrossRestart,
+		Ordered:  true,
+		HandOver: 2 * time.Second,
+		MinTTL:   10 * time.Millisecond,
+		MaxTTL:   8760 * time.Hour,
+		Step:     time.Millisecond,
+		MaxBatch: 1000,
+	}
+}
+
+// Close ends this client and its subscriptions; its claims and places stay until
+// their time is up. Closing again does nothing.
+func (s *Store) Close() error {
+	s.end.Do(func() {
+		close(s.closed)
+		s.link.close()
+		s.inbox.close()
+	})
+	return nil
+}
+
+// enter begins a call: it tells whether there is any point in it.
+func (s *Store) enter(ctx context.Context) error {
+	if err := over(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-s.closed:
+		return errClosed
+	default:
+		return nil
+	}
+}
+
+var errClosed = fmt.Errorf("redis: %w", driver.ErrClosed)
+
+// eval runs a script about names; name is what an error is about.
+func (s *Store) eval(ctx context.Context, sc *script, name string, keys, args []string) ([]rueidis.RedisMessage, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	all, err := s.link.eval(ctx, sc, keys, args).ToArray()
+	if err != nil {
+		return nil, s.failed(ctx, name, err)
+	}
+	return all, nil
+}
+
+// failed is failed, but for a store that was closed meanwhile.
+func (s *Store) failed(ctx context.Context, name string, err error) error {
+	select {
+	case <-s.closed:
+		return errClosed
+	default:
+		return failed(ctx, name, err)
+	}
+}
+
+// on is the keys of a script about one name: the mark, the name, the journal.
+func (s *Store) on(name string) []string {
+	if s.journal {
+		return []string{s.keys.mark(), s.keys.name(name), s.keys.journal()}
+	}
+	return []string{s.keys.mark(), s.keys.name(name)}
+}
+
+// with appends to args what a script needs to know for the journal.
+func (s *Store) with(name string, args ...string) []string {
+	if s.journal {
+		args = append(args, name)
+	}
+	return args
+}
