@@ -25,7 +25,8 @@ func newWire(t testing.TB, target string) *wire {
 	return &wire{LocalLink: drivertest.NewLink(), p: proxy.New(t, target), injected: make(map[drivertest.Fault]int)}
 }
 
-// Set is Link's.
+// Set is Link's. A late request waits in the process: on the wire, those that come
+// after it could not overtake it.
 func (w *wire) Set(f drivertest.Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,10 +39,8 @@ func (w *wire) Set(f drivertest.Fault) {
 			w.p.Set(proxy.Refuse)
 			w.p.CutAll()
 		}
-		if old != drivertest.Late { // it keeps what is under way until Land
-			w.p.Heal()
-		}
-	case drivertest.BlackHole, drivertest.Late:
+		w.p.Heal()
+	case drivertest.BlackHole:
 		w.p.Set(proxy.BlackHole)
 	case drivertest.DropReplies:
 		w.p.Set(proxy.DropReplies)
@@ -51,16 +50,15 @@ func (w *wire) Set(f drivertest.Fault) {
 	case drivertest.CutAfter:
 		w.p.Set(proxy.CutAfterRequest)
 	}
+	w.LocalLink.Set(onlyLate(f))
 	w.before = w.p.Stats()
 }
 
-// Land is Link's.
-func (w *wire) Land() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.p.Mode() == proxy.BlackHole {
-		w.p.Heal()
+func onlyLate(f drivertest.Fault) drivertest.Fault {
+	if f == drivertest.Late {
+		return f
 	}
+	return drivertest.Pass
 }
 
 // Injected is Link's.
@@ -68,9 +66,9 @@ func (w *wire) Injected() map[drivertest.Fault]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.countLocked()
-	n := make(map[drivertest.Fault]int)
+	n := w.LocalLink.Injected()
 	for f, k := range w.injected {
-		n[f] = k
+		n[f] += k
 	}
 	return n
 }
@@ -80,7 +78,7 @@ func (w *wire) countLocked() {
 	now := w.p.Stats()
 	var k int
 	switch w.fault {
-	case drivertest.BlackHole, drivertest.Late:
+	case drivertest.BlackHole:
 		k = int(now.Held - w.before.Held)
 	case drivertest.DropReplies:
 		k = int(now.Dropped - w.before.Dropped)
