@@ -100,3 +100,12 @@ SELECT name, seq AS place, units, capacity,
 FROM @.claims WHERE state = 6 AND until > 1e6 * extract(epoch FROM pg_catalog.clock_timestamp());
 
 INSERT INTO @.meta (version, mark) VALUES (1, 0);
+
+-- The fences of advisory locks (pgadvisory://): of a key, the newest writer's.
+CREATE TABLE @.fences (
+    k   bigint  NOT NULL,
+    two boolean NOT NULL, -- k stands for two int4
+    v   bigint  NOT NULL,
+    PRIMARY KEY (k, two)
+) WITH (fillfactor = 70);
+CREATE SEQUENCE @.tokens;

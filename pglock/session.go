@@ -28,6 +28,7 @@ type dialer struct {
 	pooler   pooler
 	settings string // run on every session of our own
 	local    string // run in every transaction behind a pooler
+	hear     func(*pgconn.Notification)
 }
 
 // A session is one connection to the server. One goroutine uses it at a time.
@@ -57,6 +58,9 @@ func (d *dialer) connect(ctx context.Context) (*session, error) {
 		c, err := dial(ctx, network, addr)
 		raw = c
 		return c, err
+	}
+	if d.hear != nil {
+		conf.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { d.hear(n) }
 	}
 	var pid uint32
 	conf.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {

@@ -8,6 +8,9 @@ import (
 //go:embed statements.sql
 var statementsSQL string
 
+//go:embed advisory.sql
+var advisorySQL string
+
 //go:embed schema.sql
 var schemaSQL string
 

@@ -62,14 +62,19 @@ func (t *Table) Losses(ctx context.Context) (<-chan driver.Loss, error) {
 	if err := t.ear.listen(ctx); err != nil {
 		return nil, err
 	}
+	return t.subs.feed(ctx)
+}
+
+// feed is a new reader of losses, until ctx ends.
+func (s *subs) feed(ctx context.Context) (<-chan driver.Loss, error) {
 	ch := make(chan driver.Loss, maxLosses)
-	t.subs.mu.Lock()
-	defer t.subs.mu.Unlock()
-	if t.subs.shut {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut {
 		return nil, driver.ErrClosed
 	}
-	t.subs.feeds[ch] = true
-	context.AfterFunc(ctx, func() { t.subs.endFeed(ch) })
+	s.feeds[ch] = true
+	context.AfterFunc(ctx, func() { s.endFeed(ch) })
 	return ch, nil
 }
 

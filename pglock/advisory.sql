@@ -1,0 +1,63 @@
+-- The statements of a session that holds advisory locks, each prepared once. The
+-- line above a statement names it; @ stands for the schema's name.
+--
+-- $1 are keys, $2 tells of each whether it stands for two int4 (high, low).
+
+--: try
+-- Tries for keys, exclusively.
+SELECT i.k, i.two, CASE WHEN i.two THEN pg_catalog.pg_try_advisory_lock((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
+                   ELSE pg_catalog.pg_try_advisory_lock(i.k) END, 0::int8, 0::int8
+FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[])) i (k, two);
+
+--: tryFenced
+-- Tries for keys, exclusively; what is granted draws a token, which is its fence.
+-- The row is stepped by two or more, so that the readers between two writers have
+-- a fence between theirs. It holds also if the sequence has lost some numbers.
+WITH t AS MATERIALIZED (
+    SELECT i.k, i.two, CASE WHEN i.two THEN pg_catalog.pg_try_advisory_lock((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
+                       ELSE pg_catalog.pg_try_advisory_lock(i.k) END AS ok
+    FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[])) i (k, two)
+), f AS (
+    INSERT INTO @.fences AS f (k, two, v)
+    SELECT t.k, t.two, pg_catalog.nextval('@.tokens'::regclass) FROM t WHERE t.ok
+    ON CONFLICT (k, two) DO UPDATE SET v = greatest(excluded.v, f.v + 2)
+    RETURNING f.k, f.two, f.v
+)
+SELECT t.k, t.two, t.ok, coalesce(f.v, 0), coalesce(f.v, 0) FROM t LEFT JOIN f ON f.k = t.k AND f.two = t.two;
+
+--: tryShared
+SELECT i.k, i.two, CASE WHEN i.two THEN pg_catalog.pg_try_advisory_lock_shared((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
+                   ELSE pg_catalog.pg_try_advisory_lock_shared(i.k) END, 0::int8, 0::int8
+FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[])) i (k, two);
+
+--: tokens
+-- Readers who hold keys already draw tokens; their fence lies above every earlier
+-- writer's and below every later one's.
+SELECT i.k, i.two, true, pg_catalog.nextval('@.tokens'::regclass), coalesce((
+    SELECT f.v FROM @.fences f WHERE f.k = i.k AND f.two = i.two), 0) + 1
+FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[])) i (k, two);
+
+--: unlock
+-- Gives keys back and tells those who wait for them. $3 tells which are shared, $4
+-- is the channel.
+SELECT i.k, i.two, CASE
+    WHEN i.two AND i.shared THEN pg_catalog.pg_advisory_unlock_shared((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
+    WHEN i.two THEN pg_catalog.pg_advisory_unlock((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
+    WHEN i.shared THEN pg_catalog.pg_advisory_unlock_shared(i.k)
+    ELSE pg_catalog.pg_advisory_unlock(i.k) END, 0::int8, 0::int8,
+    pg_catalog.pg_notify($4, CASE WHEN i.two THEN 'p' ELSE 'k' END || i.k::text)
+FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[]), pg_catalog.unnest($3::bool[])) i (k, two, shared);
+
+--: hashtext
+SELECT pg_catalog.hashtext($1)::int8;
+
+--: ping
+SELECT 1;
+
+--: bury
+-- Ends a session of ours whose connection has failed, if it lives on.
+SELECT pg_catalog.pg_terminate_backend(pid, 2000) FROM pg_catalog.pg_stat_activity
+WHERE pid = $1 AND backend_start = $2::timestamptz AND pid <> pg_catalog.pg_backend_pid();
+
+--: birth
+SELECT backend_start::text FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid();

@@ -1,0 +1,341 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+const (
+	// heartbeat is how often a session that is idle is looked after.
+	heartbeat = 5 * time.Second
+	// linger is how long a session waits for another request before it sits down
+	// to read, which costs more to be roused from.
+	linger = time.Millisecond
+)
+
+// A warden owns a session and all locks on it. Its goroutine alone uses the
+// session, and no caller's ctx reaches it: pgx closes a connection whose ctx ends,
+// so that one impatient caller would end everybody's locks. While nothing is asked
+// it sits in a read, so that it hears at once when the server ends the session.
+type warden struct {
+	a    *Advisory
+	dial *dialer
+	work sync.WaitGroup
+	more chan struct{} // capacity 1: there are requests
+
+	mu     sync.Mutex // guards all below, and what requests say it does
+	queue  []*request
+	rouse  context.CancelFunc // ends the read; nil: it does not read
+	closed bool
+
+	// Of the goroutine alone.
+	s     *session // nil: not connected
+	birth string   // when the backend began
+	held  map[key]*lock
+	grave grave
+}
+
+// A lock is an advisory lock that the session holds, once, for one or more claims.
+type lock struct {
+	shared bool
+	claims []*lockClaim
+}
+
+// A lockClaim is a claim on a lock.
+type lockClaim struct {
+	driver.Claim // with its token
+	fence        uint64
+	since, until time.Time
+}
+
+// A grave is a session that failed on our side: its backend may live on for a
+// while, with its locks.
+type grave struct {
+	pid   uint32
+	birth string
+}
+
+func newWarden(a *Advisory, hears bool) *warden {
+	w := &warden{a: a, more: make(chan struct{}, 1), held: make(map[key]*lock)}
+	d := *a.dial
+	w.dial = &d
+	if hears {
+		w.dial.hear = func(n *pgconn.Notification) {
+			if k, ok := parseKey(n.Payload); ok && n.Channel == a.channel {
+				a.tell(k)
+			}
+		}
+	}
+	w.work.Go(w.run) // until the store is closed
+	return w
+}
+
+// do asks for r and waits for its answer.
+func (w *warden) do(ctx context.Context, r *request) result {
+	if ctx.Err() != nil {
+		return result{err: left(ctx)}
+	}
+	if err := w.submit(r); err != nil {
+		return result{err: err}
+	}
+	return r.await(ctx)
+}
+
+func (w *warden) submit(r *request) error {
+	r.w, r.done = w, make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return driver.ErrClosed
+	}
+	w.queue = append(w.queue, r)
+	if w.rouse != nil {
+		w.rouse()
+		w.rouse = nil
+	}
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// close answers what is queued and waits for the goroutine.
+func (w *warden) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.work.Wait()
+}
+
+func (w *warden) run() {
+	for w.a.life.Err() == nil {
+		rs := w.next()
+		if len(rs) == 0 {
+			continue
+		}
+		if w.s == nil {
+			if err := w.connect(); err != nil {
+				for _, r := range rs {
+					w.refuse(r, err)
+				}
+				continue
+			}
+		}
+		w.serve(rs)
+	}
+	for _, r := range w.take() {
+		r.answer(result{err: driver.ErrClosed})
+	}
+	if w.s != nil {
+		w.s.bye()
+	}
+}
+
+// refuse answers r while there is no session. Whatever was held is gone, and was
+// told as lost; that the server has let it go is not certain before a new session
+// has buried the old one.
+func (w *warden) refuse(r *request, err error) {
+	if driver.Certain(err) && (r.kind == requestProve || r.kind == requestUnlock) {
+		err = unknown(err)
+	}
+	r.answer(result{err: err})
+}
+
+func (w *warden) take() []*request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rs := w.queue
+	w.queue = nil
+	return rs
+}
+
+// next waits for requests. It returns none when something else has happened.
+func (w *warden) next() []*request {
+	if rs := w.take(); len(rs) > 0 {
+		return rs
+	}
+	if w.s == nil {
+		select {
+		case <-w.more:
+		case <-w.a.life.Done():
+		}
+		return w.take()
+	}
+	t := time.NewTimer(linger)
+	defer t.Stop()
+	select {
+	case <-w.more:
+		return w.take()
+	case <-w.a.life.Done():
+		return nil
+	case <-t.C:
+	}
+	return w.read()
+}
+
+// read sits in a read of the connection until it is roused by a request, hears
+// something, or it is time to see whether the server is still there.
+func (w *warden) read() []*request {
+	ctx, cancel := context.WithTimeout(w.a.life, heartbeat)
+	defer cancel()
+	w.mu.Lock()
+	if len(w.queue) > 0 {
+		w.mu.Unlock()
+		return w.take()
+	}
+	w.rouse = cancel
+	w.mu.Unlock()
+	err := w.s.PgConn().WaitForNotification(ctx)
+	w.mu.Lock()
+	w.rouse = nil
+	w.mu.Unlock()
+	switch {
+	case w.s.IsClosed():
+		w.die(err)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return append(w.take(), &request{kind: requestPing, w: w, done: make(chan struct{})})
+	}
+	return w.take()
+}
+
+// connect makes the session. The error is what requests are answered.
+func (w *warden) connect() error {
+	s, err := w.dial.connect(w.a.life)
+	if err == nil {
+		err = w.setUp(s)
+		if err != nil {
+			s.drop()
+		}
+	}
+	if err == nil {
+		w.s = s
+		return nil
+	}
+	if w.a.life.Err() != nil {
+		return driver.ErrClosed
+	}
+	var re *driver.RejectedError
+	if errors.As(err, &re) {
+		return re
+	}
+	if err := refusedForGood(w.a.schema, err); err != nil {
+		return err
+	}
+	return unknown(err)
+}
+
+func (w *warden) setUp(s *session) error {
+	if s.pooled {
+		return driver.Rejectedf("", "pgadvisory: there is a connection pooler between this program and the server (the server process is %d, the pooler says %d). In transaction mode a lock outlives its client, and two clients get the same lock. Connect to the server itself, or use the lease table (postgres://), or say ?pooler=session if the pooler is in session mode", s.pid, s.PgConn().PID())
+	}
+	ctx, cancel := context.WithTimeout(w.a.life, callWait)
+	defer cancel()
+	names := []string{"try", "tryShared", "unlock", "ping", "hashtext"}
+	if w.a.opts.fenced {
+		names = append(names, "tryFenced", "tokens")
+	}
+	for _, name := range names {
+		if _, err := s.PgConn().Prepare(ctx, name, w.a.sql.named(name), nil); err != nil {
+			return err
+		}
+	}
+	if w.dial.hear != nil {
+		if _, err := s.PgConn().Exec(ctx, "LISTEN "+pgx.Identifier{w.a.channel}.Sanitize()).ReadAll(); err != nil {
+			return err
+		}
+	}
+	if err := s.QueryRow(ctx, w.a.sql.named("birth")).Scan(&w.birth); err != nil {
+		return err
+	}
+	return w.bury(ctx, s)
+}
+
+// bury ends the backend of a session that failed, so that its locks are free now
+// and not when the server notices. Behind a pooler it may have become somebody
+// else's.
+func (w *warden) bury(ctx context.Context, s *session) error {
+	g := w.grave
+	w.grave = grave{}
+	if g.pid == 0 || w.dial.pooler == poolerSession {
+		return nil
+	}
+	_, err := s.Exec(ctx, w.a.sql.named("bury"), int64(g.pid), g.birth)
+	if code(err) == codePrivilege {
+		return nil // the server finds out by itself
+	}
+	return err
+}
+
+// die ends the session after an error, and all claims on it.
+func (w *warden) die(error) {
+	w.grave = grave{w.s.pid, w.birth}
+	w.s.drop()
+	w.s = nil
+	for _, l := range w.held {
+		for _, c := range l.claims {
+			w.a.subs.tell(digestOf(c.ID), news{kind: newsEnded})
+		}
+	}
+	clear(w.held)
+	if w.a.life.Err() != nil {
+		return
+	}
+	_ = w.connect() // if it fails, the next request tries again, and is told why
+	w.a.tellAll()
+}
+
+// limit is how long the server may be silent. A session whose locks would not be
+// trusted any more anyway need not be waited for.
+func (w *warden) limit() time.Duration {
+	shortest := callWait
+	for _, l := range w.held {
+		for _, c := range l.claims {
+			shortest = max(min(shortest, c.TTL), callWait/2)
+		}
+	}
+	return shortest
+}
+
+// find returns the claim with this ID on k, and its lock.
+func (w *warden) find(k key, id string) (*lock, *lockClaim) {
+	l := w.held[k]
+	if l == nil {
+		return nil, nil
+	}
+	for _, c := range l.claims {
+		if c.ID == id {
+			return l, c
+		}
+	}
+	return l, nil
+}
+
+// holder is c as an operator sees it.
+func (c *lockClaim) holder() *driver.Holder {
+	now := time.Now()
+	return &driver.Holder{
+		Name: c.Name, State: driver.Held, Token: c.Token, Fence: c.fence, Units: c.Units, Capacity: c.Capacity,
+		Age: now.Sub(c.since), Left: max(c.until.Sub(now), 0), TTL: c.TTL, Note: c.Note,
+	}
+}
+
+// refusal says that name can't be had: because of l, which is ours, or of another
+// session if l is nil.
+func refusal(name string, l *lock) *driver.HeldError {
+	e := &driver.HeldError{Name: name}
+	if l != nil && len(l.claims) > 0 {
+		e.Holder = l.claims[0].holder()
+		if e.Holder.Name != name {
+			e.Holder.Note = "another name with the same key: " + e.Holder.Name
+		}
+	}
+	return e
+}
