@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // the laws mostly sleep
+	_ = flag.Set("test.parallel", "8") // the laws mostly sleep
 	os.Exit(m.Run())
 }
 
