@@ -270,7 +270,7 @@ func (k *keeper) renew(batch []*ward, now time.Duration) {
 		}
 		info.Leases++
 		info.Margin = min(info.Margin, w.until-now)
-		timeout = min(timeout, w.claim.TTL/3, max((w.until-now)/3, w.claim.TTL/50))
+		timeout = min(timeout, w.claim.TTL/3)
 	}
 	k.mu.Unlock()
 
