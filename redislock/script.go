@@ -9,10 +9,17 @@ import (
 )
 
 // A script is one atomic step on the server.
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	plain     *script // the same for the plain layout
+}
 
-//go:embed lua/lib.lua
-var lib string
+var (
+	//go:embed lua/lib.lua
+	lib string
+	//go:embed lua/plain.lua
+	plain string
+)
 
 // newScript makes a script of a file's text, with the rules of a name in place
 // of its line "--#lib".
@@ -23,7 +30,13 @@ var lib string
 // as slow. Comments and indents go too. The first line, with the flags, has to
 // stay the first.
 func newScript(text string) *script {
-	flags, text, _ := strings.Cut(strings.Replace(text, "--#lib\n", lib, 1), "\n")
+	s := build(strings.Replace(text, "--#lib\n", lib, 1))
+	s.plain = build(strings.Replace(text, "--#lib\n", lib+plain, 1))
+	return s
+}
+
+func build(text string) *script {
+	flags, text, _ := strings.Cut(text, "\n")
 	values := make(map[string]string)
 	for _, line := range constants.FindAllStringSubmatch(lib, -1) {
 		numbers := strings.Split(line[2], ", ")
@@ -40,7 +53,7 @@ func newScript(text string) *script {
 	})
 	text = flags + "\n" + noise.ReplaceAllString(text, "")
 	sum := sha1.Sum([]byte(text))
-	return &script{text, hex.EncodeToString(sum[:])}
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
 var (
