@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -136,5 +137,12 @@ func (w *wire) countLocked() {
 	struck := now.Refused > w.before.Refused || now.Cuts > w.before.Cuts || now.Held > 0 || now.Dropped > w.before.Dropped
 	if w.fault != drivertest.Pass && struck {
 		w.injected[w.fault]++
+	}
+}
+
+func isRejected(t testing.TB, err error) {
+	t.Helper()
+	if !errors.Is(err, driver.ErrRejected) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld) {
+		t.Fatalf("got %v, want an ErrRejected", err)
 	}
 }
