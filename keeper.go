@@ -234,7 +234,8 @@ func (k *keeper) dueLocked(now time.Duration) (ended []*ward, batches [][]*ward)
 	for _, w := range slices.Concat(due, stay) {
 		heap.Push(&k.wards, w)
 	}
-	return ended, chunks(due, k.core.facts.MaxBatch)
+	n := k.core.facts.MaxBatch
+	return ended, chunks(due, n)
 }
 
 // chunks cuts ws into pieces of at most n.
