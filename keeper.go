@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -207,13 +208,12 @@ func (k *keeper) step() time.Duration {
 
 // dueLocked takes out what has ended, and returns what is due, and with it
 // whatever is due within a twelfth of its TTL, in batches that the store can
-// take (law 42). Claims whose last renewal failed go in batches of their own:
-// their time-outs are shorter.
+// take (law 42).
 func (k *keeper) dueLocked(now time.Duration) (ended []*ward, batches [][]*ward) {
 	if len(k.wards) == 0 || k.wards[0].key() > now {
 		return nil, nil
 	}
-	var first, again, stay []*ward
+	var due, stay []*ward
 	for len(k.wards) > 0 && k.wards[0].key() <= now+k.wards[0].claim.TTL/12 {
 		w := k.wards[0]
 		switch {
@@ -223,24 +223,19 @@ func (k *keeper) dueLocked(now time.Duration) (ended []*ward, batches [][]*ward)
 			continue
 		case w.busy || w.due > now+w.claim.TTL/12:
 			stay = append(stay, w) // near its end of trust, that is all
-		case w.tries > 0:
-			again = append(again, w)
 		default:
-			first = append(first, w)
+			due = append(due, w)
 		}
 		heap.Pop(&k.wards)
 	}
-	for _, group := range [][]*ward{first, again} {
-		for _, w := range group {
-			w.busy = true // in the heap for its end of trust alone
-			heap.Push(&k.wards, w)
-		}
+	for _, w := range due {
+		w.busy = true // in the heap for its end of trust alone
 	}
-	for _, w := range stay {
+	for _, w := range slices.Concat(due, stay) {
 		heap.Push(&k.wards, w)
 	}
 	n := k.core.facts.MaxBatch
-	return ended, append(chunks(first, n), chunks(again, n)...)
+	return ended, chunks(due, n)
 }
 
 // chunks cuts ws into pieces of at most n.
@@ -270,7 +265,7 @@ func (k *keeper) renew(batch []*ward, now time.Duration) {
 		}
 		info.Leases++
 		info.Margin = min(info.Margin, w.until-now)
-		timeout = min(timeout, w.claim.TTL/3, max((w.until-now)/3, w.claim.TTL/50))
+		timeout = min(timeout, w.claim.TTL/3)
 	}
 	k.mu.Unlock()
 

@@ -261,8 +261,8 @@ func (k *keeper) settlePlaceLocked(w *waiter, asked time.Duration, p driver.Proo
 		k.removeLocked(&w.ward)
 		signal(w.wake)
 	case errors.As(p.Err, &held):
-		if held.Place == w.place {
-			w.ward.refreshed(asked)
+		w.ward.refreshed(asked)
+		if held.Place == w.place { // and not one that the waiter's own ask has yet to hear of
 			w.refused = max(w.refused, asked)
 		}
 		k.wards.fix(&w.ward)

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +23,13 @@ var l45 = parts{
 			c.Name, c.ID, c.TTL = fresh(), NewID(), s.long()+time.Duration(i)*s.tick()
 			cs = append(cs, c)
 		}
-		gs, err := p.AcquireAll(t.Context(), cs)
+		given := slices.Clone(cs)
+		given[0].TTL -= s.Facts.Step / 2 // is rounded up, and not in the caller's slice
+		want := slices.Clone(given)
+		gs, err := p.AcquireAll(t.Context(), given)
+		if !slices.Equal(given, want) {
+			t.Fatalf("the caller's claims changed from %+v to %+v", want, given)
+		}
 		if err != nil || len(gs) != len(cs) {
 			t.Fatalf("%d grants for %d claims, and: %v", len(gs), len(cs), err)
 		}

@@ -144,6 +144,25 @@ var l21 = parts{
 		granted(t, b, behind) // the place that grew held it back
 		proved(t, b, other)
 	}},
+	{"DeadWithItsClaimsTTL", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Shared|driver.Exclusive)
+		s.byTTL(t)
+		if !s.Facts.Ordered {
+			return
+		}
+		a, b := s.Open(t), s.Open(t)
+		other, _ := MustAcquire(t, b, Reader(fresh(), s.long()))
+		r, _ := MustAcquire(t, a, Reader(other.Name, 3*s.tick()))
+		c := s.clock()
+		m := with(into(r, Mutex("", s.long())), s.long())
+		queued(t, a, m)
+		e := refused(t, b, Reader(r.Name, s.long()))
+		c.left(t, "RetryAfter behind the place that grows", e.RetryAfter, r.TTL)
+		c.after(r.TTL)
+		gone(t, a, m)
+		MustAcquire(t, b, Reader(r.Name, s.long()))
+		proved(t, b, other)
+	}},
 	{"FromGone", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))

@@ -240,6 +240,7 @@ var l26 = parts{
 		s.die(t, dying, patience)
 		MustRelease(t, a, m)
 		refused(t, a, Mutex(m.Name, s.long())) // no newcomer passes it meanwhile
+		states(t, b, m.Name, driver.Waiting)   // and two calls have not removed them all
 		for asks := 1; ; asks++ {
 			if _, err := b.Acquire(t.Context(), w); err == nil {
 				break
@@ -247,6 +248,7 @@ var l26 = parts{
 				t.Fatalf("%d dead places hold it back for more than %d asks", dead, asks)
 			}
 		}
+		states(t, a, m.Name, driver.Held) // it left the line
 	}},
 	{"TheFirstBehindIsSignalled", func(t *testing.T, s *Stage) {
 		a, b := s.Open(t), s.Open(t)

@@ -200,6 +200,23 @@ var l24 = parts{
 		barger.ID = NewID()
 		refused(t, a, barger)
 	}},
+	{"BargingFromTheLine", func(t *testing.T, s *Stage) {
+		s.need(t, driver.Counted)
+		a, b := s.Open(t), s.Open(t)
+		p1, _ := MustAcquire(t, a, Permit(fresh(), 2, 4, s.long()))
+		p2, _ := MustAcquire(t, a, Permit(p1.Name, 2, 4, s.long()))
+		w := with(Permit(p1.Name, 3, 4, s.long()), s.long())
+		queued(t, b, w)
+		barger := with(Permit(p1.Name, 2, 4, s.long()), s.long())
+		barger.Barging = true
+		queued(t, b, barger)
+		MustRelease(t, a, p2) // lets neither in
+		waits(t, b, barger)
+		barger, _ = MustAcquire(t, b, barger)
+		states(t, a, p1.Name, driver.Held, driver.Held, driver.Waiting) // its place is gone
+		waits(t, b, w)
+		proved(t, b, barger)
+	}},
 	{"Random", lineModel},
 }
 

@@ -175,6 +175,19 @@ var l6 = parts{
 			return s.clock()
 		}, Mutex)
 	}},
+	{"RetryAfterIsNotOfPlacesBehind", func(t *testing.T, s *Stage) {
+		if !s.Facts.Ordered || s.Facts.Survival != driver.ByTTL {
+			return
+		}
+		a, b := s.Open(t), s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), 8*s.tick()))
+		c := s.clock()
+		w := with(Mutex(m.Name, s.long()), s.long())
+		queued(t, b, w)
+		refused(t, b, with(Mutex(m.Name, s.long()), 2*s.tick()))
+		c.left(t, "RetryAfter asked", refused(t, b, w).RetryAfter, m.TTL)
+		c.left(t, "RetryAfter renewed", waits(t, b, w).RetryAfter, m.TTL)
+	}},
 	{"RetryAfterPlaceAhead", func(t *testing.T, s *Stage) {
 		s.need(t, driver.Shared)
 		if !s.Facts.Ordered {

@@ -159,6 +159,38 @@ var l22 = parts{
 			t.Fatalf("its claim was revoked, and the place that grows is %+v", p)
 		}
 	}},
+	{"Expired", func(t *testing.T, s *Stage) {
+		s.byTTL(t)
+		a, b := s.Open(t), s.Open(t)
+		p := power[driver.Revoker](t, s, b)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.tick()))
+		s.clock().after(m.TTL)
+		isNotHeld(t, p.Revoke(t.Context(), driver.Revocation{Name: m.Name, Token: m.Token}))
+	}},
+	{"HandedOver", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		power[driver.Revoker](t, s, b)
+		if !s.Facts.Ordered || s.Facts.HandOver == 0 {
+			return
+		}
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		w := with(Mutex(m.Name, s.long()), s.long())
+		queued(t, b, w)
+		MustRelease(t, a, m)
+		hs := states(t, b, m.Name, driver.Handed)
+		if hs == nil {
+			return
+		}
+		c := s.clock()
+		w.Token = hs[0].Token
+		revoke(t, a, w, false)
+		if p := RenewOne(t.Context(), b, w); !errors.Is(p.Err, driver.ErrRevoked) {
+			t.Fatalf("a hand-over was revoked, and proved as %+v", p)
+		}
+		refused(t, a, Mutex(m.Name, s.long()))
+		c.after(s.Facts.HandOver)
+		free(t, a, m.Name, s.long())
+	}},
 	{"Reason", func(t *testing.T, s *Stage) {
 		a := s.Open(t)
 		p := power[driver.Revoker](t, s, a)

@@ -177,6 +177,14 @@ var l11Journal = parts{
 			add(driver.EventRevoked, m.Token, false)
 			want[len(want)-1].Now = true
 		}
+		old, _ := MustAcquire(t, a, Mutex(name, ttl))
+		next, _ := MustAcquire(t, a, into(old, Mutex(name, ttl)))
+		MustRelease(t, a, next)
+		revoked := want[len(want)-1].Kind == driver.EventRevoked
+		add(driver.EventGranted, old.Token, revoked)
+		add(driver.EventReleased, old.Token, false)
+		add(driver.EventGranted, next.Token, false)
+		add(driver.EventReleased, next.Token, false)
 		got, _ := events(t, b, name, 0) // shared by all users
 		if len(got) != len(want) {
 			t.Fatalf("%d events, want %d:\n%+v", len(got), len(want), got)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/dibslock/dibs"
@@ -68,12 +67,24 @@ func (c *tally) String() string {
 // seed makes the same decisions.
 func Torture(t *testing.T, h Harness, o TortureOptions) {
 	t.Helper()
-	o = o.defaults(h.Bubble)
+	torture(t, h, o.defaults(h.Bubble), func(runs uint64) bool { return runs < 1 })
+}
+
+// torture runs one torture after the other, each with a seed that is one more
+// than that of the one before, while more says so and none has failed.
+func torture(t *testing.T, h Harness, o TortureOptions, more func(runs uint64) bool) {
+	t.Helper()
 	var total, faults tally
+	runs := uint64(0)
 	defer func() { // inside ends the test if it fails
-		t.Logf("torture of %s: seed %d, %v: %v; faults: %v", h.Name, o.Seed, o.For, &total, &faults)
+		t.Logf("torture of %s: seeds %d to %d, %v each: %v; faults: %v", h.Name, o.Seed, o.Seed+runs-1, o.For, &total, &faults)
 	}()
-	inside(t, h, func(t *testing.T, s *Stage) { tortureOnce(t, s, o, &total, &faults) })
+	for more(runs) && !t.Failed() {
+		this := o
+		this.Seed += runs
+		runs++
+		inside(t, h, func(t *testing.T, s *Stage) { tortureOnce(t, s, this, &total, &faults) })
+	}
 }
 
 // TortureByEnv runs Torture as the environment says: with DIBS_TORTURE_SEED, for
@@ -98,16 +109,8 @@ func TortureByEnv(t *testing.T, h Harness) {
 		Torture(t, h, TortureOptions{Seed: seed, For: long})
 		return
 	}
-	var total, faults tally
-	first := seed
-	defer func() {
-		t.Logf("torture of %s: seeds %d to %d: %v; faults: %v", h.Name, first, seed-1, &total, &faults)
-	}()
-	for start := time.Now(); time.Since(start) < long && !t.Failed(); seed++ {
-		o := TortureOptions{Seed: seed}.defaults(true)
-		total.add("runs", 1)
-		synctest.Test(t, func(t *testing.T) { tortureOnce(t, newStage(t, h), o, &total, &faults) })
-	}
+	start := time.Now()
+	torture(t, h, TortureOptions{Seed: seed}.defaults(true), func(uint64) bool { return time.Since(start) < long })
 }
 
 func cmpOr(a, b string) string {

@@ -40,7 +40,6 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 			return nil, driver.Rejectedf(c.Name, "the name is twice in one batch")
 		}
 		names[c.Name] = true
-		c.Patience = 0
 		cs[i] = c
 	}
 	if err := s.enter(ctx); err != nil {

@@ -244,3 +244,56 @@ func TestRecordWithoutRetentionIsRejected(t *testing.T) {
 		}
 	}
 }
+
+// A claim that is only kept has nobody left to tell.
+func TestRevokeOfAKeptClaimChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := memlock.New(memlock.Options{Journal: true})
+	m := drivertest.Mutex("x", time.Minute)
+	m.Keep = time.Minute
+	m, _ = drivertest.MustAcquire(t, s, m)
+	drivertest.MustRelease(t, s, m)
+	if err := s.Revoke(t.Context(), driver.Revocation{Name: "x", Token: m.Token}); err != nil {
+		t.Fatal(err)
+	}
+	for h := range s.List(t.Context(), "") {
+		if h.State != driver.Kept {
+			t.Fatalf("it is listed as %+v", h)
+		}
+	}
+	for e := range s.Events(t.Context(), "", 0) {
+		if e.Kind == driver.EventRevoked {
+			t.Fatalf("it is written as %+v", e)
+		}
+	}
+}
+
+func TestListTellsTheTTLAskedForLast(t *testing.T) {
+	t.Parallel()
+	s := memlock.New(memlock.Options{})
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("x", time.Minute))
+	m.TTL = time.Hour
+	if p := drivertest.RenewOne(t.Context(), s, m); p.Err != nil {
+		t.Fatal(p.Err)
+	}
+	for h := range s.List(t.Context(), "") {
+		if h.TTL != time.Hour {
+			t.Fatalf("TTL %v", h.TTL)
+		}
+	}
+}
+
+func TestReservedNamesNoHolder(t *testing.T) {
+	t.Parallel()
+	s := memlock.New(memlock.Options{})
+	drivertest.MustAcquire(t, s, drivertest.Reader("x", time.Minute))
+	w := drivertest.Mutex("x", time.Minute)
+	w.Patience = time.Minute
+	var e *driver.HeldError
+	if _, err := s.Acquire(t.Context(), w); !errors.As(err, &e) || e.Reserved || e.Holder == nil {
+		t.Fatalf("a writer behind a reader: %+v", e)
+	}
+	if _, err := s.Acquire(t.Context(), drivertest.Reader("x", time.Minute)); !errors.As(err, &e) || !e.Reserved || e.Holder != nil {
+		t.Fatalf("a reader behind a place: %+v", e)
+	}
+}

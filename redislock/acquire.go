@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/dibslock/dibs/driver"
@@ -13,7 +14,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	msgs, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with(c.Name, packClaim(c, s.inbox.channel)))
+	msgs, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with([]string{c.Name}, s.pack(c)))
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -27,35 +28,41 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // AcquireAll asks once for all of cs: it grants all or none, in one step.
 func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Grant, error) {
-	names := make(map[string]bool)
-	keys, args := []string{s.keys.mark()}, []string{strconv.Itoa(len(cs))}
-	var ttls []driver.Claim
-	for _, c := range cs {
-		c, err := c.Check(s.Facts())
+	facts := s.Facts()
+	if len(cs) > facts.MaxBatch {
+		return nil, driver.Rejectedf("", "%d claims in one batch; at most %d are allowed", len(cs), facts.MaxBatch)
+	}
+	cs = slices.Clone(cs)
+	seen := make(map[string]bool)
+	var names []string
+	args := []string{strconv.Itoa(len(cs))}
+	for i, c := range cs {
+		c, err := c.Check(facts)
 		if err != nil {
 			return nil, err
 		}
-		if names[c.Name] {
+		if seen[c.Name] {
 			return nil, driver.Rejectedf(c.Name, "the name is twice in one batch")
 		}
-		names[c.Name] = true
+		seen[c.Name] = true
 		c.Patience = 0
-		ttls = append(ttls, c)
-		keys = append(keys, s.keys.name(c.Name))
-		args = append(args, packClaim(c, s.inbox.channel))
+		cs[i] = c
+		names = append(names, c.Name)
+		args = append(args, s.pack(c))
 	}
-	if len(cs) > s.Facts().MaxBatch {
-		return nil, driver.Rejectedf("", "%d claims in one batch; at most %d are allowed", len(cs), s.Facts().MaxBatch)
+	if len(cs) == 0 {
+		return nil, s.enter(ctx)
 	}
-	if s.journal {
-		keys = append(keys, s.keys.journal())
-		for _, c := range cs {
-			args = append(args, c.Name)
-		}
-	}
-	msgs, err := s.eval(ctx, acquireAllScript, "", keys, args)
+	msgs, err := s.eval(ctx, acquireAllScript, "", s.on(names...), s.with(names, args...))
 	if err != nil {
 		return nil, err
 	}
-	return readAll(ttls, msgs)
+	return readAll(cs, msgs)
+}
+
+func (s *Store) pack(c driver.Claim) string {
+	if s.keys.plain {
+		c.Patience = 0 // there is no line
+	}
+	return packClaim(c, s.inbox.channel)
 }

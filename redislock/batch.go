@@ -15,11 +15,8 @@ func readAll(cs []driver.Claim, msgs []rueidis.RedisMessage) ([]driver.Grant, er
 			return nil, err
 		}
 		at := i
-		if f := (&fields{rest: row}); len(msgs) == 1 {
-			// A refusal begins with the index of its claim, a grant with a word.
-			if n := f.number(); f.err == nil {
-				at, row = int(n), f.rest
-			}
+		if f := (&fields{rest: row}); len(msgs) == 1 && f.text() == "refused" {
+			at, row = int(f.number()), f.rest
 		}
 		if at >= len(cs) {
 			return nil, errShort

@@ -22,3 +22,16 @@ func TestConformance(t *testing.T) {
 		}
 	}})
 }
+
+// TestConformanceOfThePlainLayout runs them on the layout that other programs
+// share, each on a server of its own.
+func TestConformanceOfThePlainLayout(t *testing.T) {
+	drivertest.Run(t, drivertest.Harness{Name: "redis, plain", New: func(t testing.TB) drivertest.Storage {
+		r := servers.Redis(t) // the keys are the names: there is no namespace
+		return drivertest.Storage{
+			Open:  func(t testing.TB) driver.Store { return open(t, r.Addr(), "layout=plain") },
+			Cut:   func(t testing.TB) (driver.Store, drivertest.Link) { return cut(t, r.Addr(), "layout=plain") },
+			Slack: 300 * time.Millisecond,
+		}
+	}})
+}

@@ -28,6 +28,7 @@ var replies = map[string]struct {
 	hint  string
 }{
 	"WRONGTYPE":   {rejected, "another program uses the key; give one of the two another prefix"},
+	"FOREIGN":     {rejected, "delete the key if its owner is gone"}, // plain.lua's own
 	"NOPERM":      {rejected, "the user may not do this; see the ACL in docs/stores/redis.md"},
 	"NOAUTH":      {rejected, "the server wants a password"},
 	"WRONGPASS":   {rejected, "the user or the password is wrong"},

@@ -5,13 +5,24 @@ import "strings"
 // keys makes the keys of one namespace. Names are escaped so that each has one
 // hash tag, the whole of it: all keys of a name are in one slot, and no two
 // names meet.
-type keys struct{ prefix string }
+//
+// In the plain layout the lock's own key is its name, which sets the slot, and
+// the state beside it has a tag that hashes to the same.
+type keys struct {
+	prefix string
+	plain  bool
+}
 
 func (k keys) mark() string    { return k.prefix + ":mark" }
 func (k keys) journal() string { return k.prefix + ":journal" }
 
 // name is the key of a name's state.
-func (k keys) name(name string) string { return k.prefix + ":{" + escape(name) + "}" }
+func (k keys) name(name string) string {
+	if k.plain {
+		return k.prefix + ":plain:{" + tag(slot(name)) + "}:" + name
+	}
+	return k.prefix + ":{" + escape(name) + "}"
+}
 
 // record is the key of a record.
 func (k keys) record(key string) string { return k.prefix + ":record:{" + escape(key) + "}" }
@@ -31,13 +42,25 @@ var (
 )
 
 // names is the pattern of the keys of names that begin with prefix.
-func (k keys) names(prefix string) string { return glob(k.prefix+":{"+escape(prefix)) + "*}" }
+func (k keys) names(prefix string) string {
+	if k.plain {
+		return glob(k.prefix+":plain:{") + "*}:" + glob(prefix) + "*"
+	}
+	return glob(k.prefix+":{"+escape(prefix)) + "*}"
+}
 
 // records is the pattern of the keys of records that begin with prefix.
 func (k keys) records(prefix string) string { return glob(k.prefix+":record:{"+escape(prefix)) + "*}" }
 
 // nameOf is the name whose state is at key; false if key is no such key.
-func (k keys) nameOf(key string) (string, bool) { return within(key, k.prefix+":{") }
+func (k keys) nameOf(key string) (string, bool) {
+	if k.plain {
+		key, ok := strings.CutPrefix(key, k.prefix+":plain:{")
+		_, name, found := strings.Cut(key, "}:")
+		return name, ok && found
+	}
+	return within(key, k.prefix+":{")
+}
 
 func (k keys) recordOf(key string) (string, bool) { return within(key, k.prefix+":record:{") }
 

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -58,8 +59,10 @@ func keysOf(t testing.TB, r *servers.RedisServer, params string) []string {
 	return keys
 }
 
-// a wire is a link through a proxy.
+// a wire is a link through a proxy. What the proxy can't do, a delay in one
+// direction, an in-process link does in front of it.
 type wire struct {
+	*drivertest.LocalLink
 	t     testing.TB
 	p     *proxy.Proxy
 	store driver.Store
@@ -75,7 +78,8 @@ func cut(t testing.TB, addr, params string) (driver.Store, drivertest.Link) {
 	t.Helper()
 	p := proxy.New(t, addr)
 	s := open(t, p.Addr(), params)
-	return s, &wire{t: t, p: p, store: s, injected: make(map[drivertest.Fault]int)}
+	w := &wire{LocalLink: drivertest.NewLink(), t: t, p: p, store: s, injected: make(map[drivertest.Fault]int)}
+	return drivertest.Wrap(s, w.Around), w
 }
 
 func (w *wire) Set(f drivertest.Fault) {
@@ -110,14 +114,6 @@ func (w *wire) settle() {
 	}
 }
 
-func (w *wire) Delay(request, reply time.Duration) {
-	if request+reply == 0 {
-		w.p.Heal()
-		return
-	}
-	w.p.Set(proxy.Delay(max(request, reply)))
-}
-
 func (w *wire) Land() {
 	w.p.Heal()
 	w.settle()
@@ -141,5 +137,12 @@ func (w *wire) countLocked() {
 	struck := now.Refused > w.before.Refused || now.Cuts > w.before.Cuts || now.Held > 0 || now.Dropped > w.before.Dropped
 	if w.fault != drivertest.Pass && struck {
 		w.injected[w.fault]++
+	}
+}
+
+func isRejected(t testing.TB, err error) {
+	t.Helper()
+	if !errors.Is(err, driver.ErrRejected) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld) {
+		t.Fatalf("got %v, want an ErrRejected", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -26,11 +27,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder
 			return
 		}
 		for chunk := range slices.Chunk(names, listCount) {
-			keys := make([]string, len(chunk))
-			for i, name := range chunk {
-				keys[i] = s.keys.name(name)
-			}
-			all, err := s.eval(ctx, listScript, "", keys, nil)
+			all, err := s.eval(ctx, listScript, "", s.on(chunk...), []string{strconv.Itoa(len(chunk))})
 			if err == nil && len(all) != len(chunk) {
 				err = errShort
 			}

@@ -22,6 +22,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.plain {
+		return &Plain{s}, nil
+	}
 	return s, nil
 }
 
@@ -32,7 +35,7 @@ func open(ctx context.Context, c config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		keys:    keys{c.prefix},
+		keys:    keys{c.prefix, c.plain},
 		journal: c.journal,
 		closed:  make(chan struct{}),
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -62,7 +64,7 @@ func micros(d time.Duration) int64 {
 // packClaim packs c as the array of lib.lua, in which the script fills in what
 // is 0 or empty here.
 func packClaim(c driver.Claim, channel string) string {
-	return string(packed(19).
+	return rueidis.BinaryString(packed(19).
 		text(c.ID).text("").text("").
 		number(int64(c.Units)).number(int64(c.Capacity)).
 		number(int64(driver.Held)).number(0).number(0).number(0).
@@ -74,7 +76,7 @@ func packClaim(c driver.Claim, channel string) string {
 
 // packProof packs what renew.lua asks of c.
 func packProof(c driver.Claim) string {
-	return string(packed(4).text(c.ID).text(digits(c.Token)).span(c.TTL).span(c.Patience))
+	return rueidis.BinaryString(packed(4).text(c.ID).text(digits(c.Token)).span(c.TTL).span(c.Patience))
 }
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }

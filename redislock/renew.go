@@ -16,9 +16,9 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 	}
 	facts := s.Facts()
 	proofs := make([]driver.Proof, len(cs))
-	keys := append(make([]string, 0, len(cs)+2), s.keys.mark())
+	names := make([]string, 0, len(cs))
 	args := append(make([]string, 0, 2*len(cs)+1), "")
-	var good []int // which are asked for
+	good := make([]int, 0, len(cs)) // which are asked for
 	for i, c := range cs {
 		c, err := c.Check(facts)
 		if err != nil {
@@ -27,20 +27,14 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 		}
 		proofs[i].TTL = c.TTL
 		good = append(good, i)
-		keys = append(keys, s.keys.name(c.Name))
+		names = append(names, c.Name)
 		args = append(args, packProof(c))
 	}
 	args[0] = strconv.Itoa(len(good))
-	if s.journal {
-		keys = append(keys, s.keys.journal())
-		for _, i := range good {
-			args = append(args, cs[i].Name)
-		}
-	}
 	if len(good) == 0 {
 		return proofs, s.enter(ctx)
 	}
-	msgs, err := s.eval(ctx, renewScript, "", keys, args)
+	msgs, err := s.eval(ctx, renewScript, "", s.on(names...), s.with(names, args...))
 	if err == nil && len(msgs) != len(good) {
 		err = errShort
 	}

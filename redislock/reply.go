@@ -3,6 +3,7 @@ package redislock
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -82,11 +83,12 @@ type answer struct {
 
 // read reads the reply msgs about a claim on name.
 func read(name string, msgs []rueidis.RedisMessage) answer {
-	f := &fields{rest: msgs}
+	f := fields{rest: msgs}
 	var a answer
-	switch kind := f.text(); kind {
+	kind, about, _ := strings.Cut(f.text(), " ")
+	switch kind {
 	case "granted":
-		a.grant = driver.Grant{Token: f.number(), Fence: f.number(), TookOver: f.number() == 1}
+		a.grant, f.err = readGrant(about)
 	case "proved", "released":
 	case "held":
 		e := &driver.HeldError{Name: name, Place: f.number(), RetryAfter: f.span(), Reserved: f.number() == 1, Deadlock: f.number() == 1}
@@ -107,4 +109,16 @@ func read(name string, msgs []rueidis.RedisMessage) answer {
 		return answer{err: f.err} // unknown
 	}
 	return a
+}
+
+// readGrant reads "<token> <fence> <took over>".
+func readGrant(s string) (g driver.Grant, err error) {
+	token, s, _ := strings.Cut(s, " ")
+	fence, took, _ := strings.Cut(s, " ")
+	if g.Token, err = strconv.ParseUint(token, 10, 64); err != nil {
+		return g, err
+	}
+	g.Fence, err = strconv.ParseUint(fence, 10, 64)
+	g.TookOver = took == "1"
+	return g, err
 }

@@ -4,22 +4,63 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"regexp"
 	"strings"
 )
 
 // A script is one atomic step on the server.
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	plain     *script // the same for the plain layout
+}
 
-//go:embed lua/lib.lua
-var lib string
+var (
+	//go:embed lua/lib.lua
+	lib string
+	//go:embed lua/plain.lua
+	plain string
+)
 
 // newScript makes a script of a file's text, with the rules of a name in place
-// of its line "--#lib". Redis wants the line with the flags to stay the first.
+// of its line "--#lib".
+//
+// A script is run from its first line at every call, so whatever it defines
+// costs time on the server each time. Therefore the constants, lines such as
+// "local HELD, HANDED = 1, 2", are put in here; they alone made the rules twice
+// as slow. Comments and indents go too. The first line, with the flags, has to
+// stay the first.
 func newScript(text string) *script {
-	text = strings.Replace(text, "--#lib\n", lib, 1)
-	sum := sha1.Sum([]byte(text))
-	return &script{text, hex.EncodeToString(sum[:])}
+	s := build(strings.Replace(text, "--#lib\n", lib, 1))
+	s.plain = build(strings.Replace(text, "--#lib\n", lib+plain, 1))
+	return s
 }
+
+func build(text string) *script {
+	flags, text, _ := strings.Cut(text, "\n")
+	values := make(map[string]string)
+	for _, line := range constants.FindAllStringSubmatch(lib, -1) {
+		numbers := strings.Split(line[2], ", ")
+		for i, name := range strings.Split(line[1], ", ") {
+			values[name] = numbers[i]
+		}
+	}
+	text = constants.ReplaceAllString(text, "")
+	text = words.ReplaceAllStringFunc(text, func(word string) string {
+		if v, ok := values[word]; ok {
+			return v
+		}
+		return word
+	})
+	text = flags + "\n" + noise.ReplaceAllString(text, "")
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+var (
+	constants = regexp.MustCompile(`(?m)^local ([A-Z]+(?:, [A-Z]+)*) = (\d+(?:, \d+)*)(?: --.*)?$`)
+	words     = regexp.MustCompile(`\b[A-Z]+\b`)
+	noise     = regexp.MustCompile(`(?m)^\s+|^--.*\n`)
+)
 
 var (
 	//go:embed lua/acquire.lua

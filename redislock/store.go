@@ -24,9 +24,10 @@ type Store struct {
 	closed chan struct{} // closed by Close
 }
 
-// Facts tells what the store promises.
+// Facts tells what the store promises. In the plain layout it has mutexes alone
+// and keeps no line.
 func (s *Store) Facts() driver.Facts {
-	return driver.Facts{
+	f := driver.Facts{
 		Driver:   "redis",
 		Survival: driver.ByTTL,
 		Modes:    driver.Exclusive | driver.Shared | driver.Counted,
@@ -38,6 +39,10 @@ func (s *Store) Facts() driver.Facts {
 		Step:     time.Millisecond,
 		MaxBatch: 1000,
 	}
+	if s.keys.plain {
+		f.Modes, f.Ordered, f.HandOver = driver.Exclusive, false, 0
+	}
+	return f
 }
 
 // Close ends this client and its subscriptions; its claims and places stay until
@@ -71,6 +76,9 @@ func (s *Store) eval(ctx context.Context, sc *script, name string, keys, args []
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
+	if s.keys.plain {
+		sc = sc.plain
+	}
 	all, err := s.link.eval(ctx, sc, keys, args).ToArray()
 	if err != nil {
 		return nil, s.failed(ctx, name, err)
@@ -88,18 +96,26 @@ func (s *Store) failed(ctx context.Context, name string, err error) error {
 	}
 }
 
-// on is the keys of a script about one name: the mark, the name, the journal.
-func (s *Store) on(name string) []string {
-	if s.journal {
-		return []string{s.keys.mark(), s.keys.name(name), s.keys.journal()}
+// on is the keys of a script about names: the mark, the names, and then the
+// journal or what the plain layout has to them.
+func (s *Store) on(names ...string) []string {
+	keys := append(make([]string, 0, 2*len(names)+2), s.keys.mark())
+	for _, name := range names {
+		keys = append(keys, s.keys.name(name))
 	}
-	return []string{s.keys.mark(), s.keys.name(name)}
+	switch {
+	case s.journal:
+		keys = append(keys, s.keys.journal())
+	case s.keys.plain:
+		keys = append(keys, names...)
+	}
+	return keys
 }
 
 // with appends to args what a script needs to know for the journal.
-func (s *Store) with(name string, args ...string) []string {
+func (s *Store) with(names []string, args ...string) []string {
 	if s.journal {
-		args = append(args, name)
+		args = append(args, names...)
 	}
 	return args
 }

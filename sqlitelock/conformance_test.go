@@ -1,6 +1,7 @@
 package sqlitelock_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestConformanceInBubble(t *testing.T) {
 
 func storage(opts func() *sqlitelock.Options, slack time.Duration) func(testing.TB) drivertest.Storage {
 	return func(t testing.TB) drivertest.Storage {
-		path, opts := filepath.Join(t.TempDir(), "locks.db"), opts()
+		path, opts := filepath.Join(fastDir(t), "locks.db"), opts()
 		return drivertest.Storage{
 			Open: func(t testing.TB) driver.Store { return openStore(t, path, opts) },
 			Kill: func(s driver.Store) {
@@ -37,4 +38,16 @@ func storage(opts func() *sqlitelock.Options, slack time.Duration) func(testing.
 			Slack: slack,
 		}
 	}
+}
+
+// fastDir is a directory in memory, if there is one: the laws in real time have
+// short TTLs, and a disk that others keep busy takes seconds for a commit.
+func fastDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "sqlitelock")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }

@@ -167,7 +167,7 @@ func (d *desk) transact(batch []*op) (*tx, error) {
 // tries again until it gets it, nobody of batch waits any more, or the store is
 // closed.
 func (d *desk) enter(batch []*op) error {
-	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 8*time.Millisecond) {
+	for pause := 50 * time.Microsecond; ; pause = min(2*pause, 2*time.Millisecond) {
 		err := d.view.begin(d.begin)
 		if !isBusy(err) {
 			return err

@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"unicode/utf8"
 
 	"modernc.org/sqlite"
@@ -61,6 +62,18 @@ func (s *Store) failed(err error) error {
 		return driver.Rejectedf("", "sqlite store %s: the file, or its file system, can't be written: %w", s.path, err)
 	case codeFull:
 		return s.unknown(fmt.Errorf("the disk is full; nothing was changed: %w", err))
+	}
+	return s.unknown(err)
+}
+
+// makeLife makes the life file, if it is not there yet.
+func (s *Store) makeLife() error {
+	err := s.life.create()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNoDir):
+		return driver.Rejectedf("", "sqlite store %s: %w", s.path, err)
 	}
 	return s.unknown(err)
 }

@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 
 // tmpPrefix begins the names of life files that are not locked yet.
 const tmpPrefix = "new-"
+
+// errNoDir: something else is where the directory of the life files should be.
+var errNoDir = errors.New("not a directory")
 
 // A life is this client's life file, and its view on those of others.
 //

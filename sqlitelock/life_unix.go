@@ -46,7 +46,7 @@ func makeDir(dir string) error {
 	if info, err := os.Lstat(dir); err != nil {
 		return err
 	} else if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", dir)
+		return fmt.Errorf("%s: %w", dir, errNoDir)
 	}
 	return nil
 }

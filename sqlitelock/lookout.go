@@ -40,7 +40,7 @@ func newLookout(s *Store) *lookout {
 
 // listen makes the life file and listens to it.
 func (l *lookout) listen() error {
-	if err := l.s.life.create(); err != nil {
+	if err := l.s.makeLife(); err != nil {
 		return err
 	}
 	l.mu.Lock()

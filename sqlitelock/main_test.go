@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // the laws mostly sleep
+	_ = flag.Set("test.parallel", "8") // the laws mostly sleep
 	os.Exit(m.Run())
 }
 
@@ -59,7 +59,7 @@ func play(role string, args []string) error {
 		fmt.Println("held", g.Token)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return s.Close()
-	case "inherit": // hold a name, and leave the life file to a child
+	case "inherit", "disinherit": // hold a name, and leave the life file to a child, or not
 		if _, err := s.Acquire(ctx, mutex(args[1], "parent")); err != nil {
 			return err
 		}
@@ -68,7 +68,9 @@ func play(role string, args []string) error {
 			return err
 		}
 		child := exec.Command("sleep", "60")
-		child.ExtraFiles = []*os.File{f}
+		if role == "inherit" {
+			child.ExtraFiles = []*os.File{f}
+		}
 		if err := child.Start(); err != nil {
 			return err
 		}

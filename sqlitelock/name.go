@@ -127,9 +127,11 @@ func (n *name) granted(id string) *row {
 	return n.find(func(r *row) bool { return r.id == id && r.live() })
 }
 
-// held returns the claim with this ID if its holder may act on it. No claim has
-// the ID "".
+// held returns the claim with this ID if its holder may act on it.
 func (n *name) held(id string) *row {
+	if id == "" { // of a claim that replaces none
+		return nil
+	}
 	return n.find(func(r *row) bool { return r.id == id && r.holds() })
 }
 

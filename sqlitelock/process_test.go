@@ -161,6 +161,21 @@ func TestChildThatInheritsTheLifeFileKeepsTheClaim(t *testing.T) {
 	}
 }
 
+func TestChildDoesNotInheritByItself(t *testing.T) {
+	t.Parallel()
+	path := dbPath(t)
+	p := start(t, "disinherit", path, "n")
+	child, err := strconv.Atoi(p.says(t, "held"))
+	must(t, err)
+	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) })
+	p.signal(t, syscall.SIGKILL)
+	_ = p.cmd.Wait()
+	s := openStore(t, path, nil)
+	if _, err := s.Acquire(t.Context(), mutex("n", "x")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestProcessesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	path := dbPath(t)

@@ -235,8 +235,8 @@ func (s *Store) LifeFile() (*os.File, error) {
 	if s.closed() {
 		return nil, driver.ErrClosed
 	}
-	if err := s.life.create(); err != nil {
-		return nil, s.unknown(err)
+	if err := s.makeLife(); err != nil {
+		return nil, err
 	}
 	return s.life.handle(), nil
 }

@@ -80,8 +80,7 @@ func (t *tx) claim() error {
 	if t.client != 0 {
 		return nil
 	}
-	err := t.s.life.create()
-	if err != nil {
+	if err := t.s.makeLife(); err != nil {
 		return err
 	}
 	t.client, t.proof = t.s.life.owner()

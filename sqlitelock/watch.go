@@ -80,14 +80,16 @@ func (s *subs) close() {
 	clear(s.byID)
 }
 
-// asks notes that id's owner asks, and tells whether it waits.
-func (s *subs) asks(id string, now int64) bool {
+// asks notes that id's owner asks, and tells whether it waits and was not told of
+// a grant.
+func (s *subs) asks(id string, now int64) (waits bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.byID[id] {
 		w.asked = max(w.asked, now)
+		waits = w.token == 0
 	}
-	return len(s.byID[id]) > 0
+	return waits
 }
 
 // tell signals id's waiter.

@@ -197,7 +197,7 @@ var keeperMutants = []mutant{
 	},
 	{
 		law: 42, what: "renewals know no time-out",
-		edit: edit{"keeper.go", "context.WithTimeout(context.Background(), timeout)", "context.WithTimeout(context.Background(), timeout*4)"},
+		edit: edit{"keeper.go", "context.WithTimeout(k.ctx, timeout)", "context.WithTimeout(k.ctx, timeout*4)"},
 	},
 }
 

@@ -147,6 +147,10 @@ var acquireMutants = []mutant{
 		edit: edit{nameGo, "\t\tif !h.died {\n\t\t\treturn h.until\n\t\t}\n", ""},
 	},
 	{
+		law: 6, what: "RetryAfter of a place behind",
+		edit: edit{acquireGo, "\t\tif p.ID == c.ID {\n\t\t\tbreak", "\t\tif p.ID == c.ID {\n\t\t\tcontinue"},
+	},
+	{
 		law: 7, what: "silently treats shared as exclusive",
 		edit: edit{acquireGo, "\tc, err := c.Check(s.m.facts)\n\tif err != nil {\n\t\treturn driver.Grant{}, err\n", "\tif c.Mode() == driver.Shared {\n\t\tc.Capacity = 1\n\t}\n\tc, err := c.Check(s.m.facts)\n\tif err != nil {\n\t\treturn driver.Grant{}, err\n"},
 	},

@@ -84,6 +84,10 @@ var lineMutants = []mutant{
 		edit: edit{releaseGo, "\tn.end(now)\n", ""},
 	},
 	{
+		law: 24, what: "a barging claim keeps its place",
+		edit: edit{acquireGo, "\tn.leave(c.ID)\n\th := n.grant(c, s, now)\n", "\th := n.grant(c, s, now)\n"},
+	},
+	{
 		law: 26, what: "hands over to the dead",
 		edit: edit{nameGo, "\t\tcase !n.live(p, now):\n", "\t\tcase false:\n"},
 	},
@@ -110,6 +114,10 @@ var lineMutants = []mutant{
 	{
 		law: 26, what: "lists the dead",
 		edit: edit{listGo, "\t\t\tif n.live(p, now) {\n", "\t\t\tif true {\n"},
+	},
+	{
+		law: 26, what: "removes every dead place in one call",
+		edit: edit{nameGo, "\t\t\tdead++\n", ""},
 	},
 	{
 		law: 27, what: "revives a dead place",
@@ -143,7 +151,7 @@ var lineMutants = []mutant{
 		more: []edit{{watchGo, "subscriber{p.Name, p.ID}", `subscriber{p.Name, ""}`}},
 	},
 	{
-		law: 28, what: "asks, then subscribes",
+		law: 28, what: "hears only who is in line already",
 		edit: edit{watchGo, "\ts.m.subs[sub], s.subs[sub] = g, g\n", "\tif n := s.m.names[c.Name]; n != nil && len(n.line) > 0 {\n\t\ts.m.subs[sub], s.subs[sub] = g, g\n\t}\n"},
 	},
 	{
@@ -205,7 +213,6 @@ var lineMutants = []mutant{
 	{
 		law: 45, what: "takes places",
 		edit: edit{acquireGo, "\t\tif err := n.judge(c, now); err != nil {\n\t\t\treturn nil, err\n\t\t}\n", "\t\tif err := n.judge(c, now); err != nil {\n\t\t\treturn nil, n.queue(c, s, now, err)\n\t\t}\n"},
-		more: []edit{{acquireGo, "\t\tc.Patience = 0\n", ""}},
 	},
 	{
 		law: 45, what: "takes one name twice",
@@ -218,5 +225,9 @@ var lineMutants = []mutant{
 	{
 		law: 45, what: "grants some",
 		edit: edit{acquireGo, "\t\tif err := n.judge(c, now); err != nil {\n\t\t\treturn nil, err\n\t\t}\n", "\t\tif err := n.judge(c, now); err != nil && c.Name == cs[0].Name {\n\t\t\treturn nil, err\n\t\t}\n"},
+	},
+	{
+		law: 45, what: "changes the caller's claims",
+		edit: edit{acquireGo, "\tcs = slices.Clone(cs)\n", ""},
 	},
 }

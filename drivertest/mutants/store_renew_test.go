@@ -43,6 +43,10 @@ var renewMutants = []mutant{
 		edit: edit{journalGo, "Note: h.Note, Reason: r.Reason,", "Note: h.Note,"},
 	},
 	{
+		law: 11, what: "does not write the end of a claim that was replaced",
+		edit: edit{nameGo, "\t\tn.log(driver.EventReleased, from)\n", ""},
+	},
+	{
 		law: 12, what: "a new fence per reader",
 		edit: edit{nameGo, "\t\treturn n.readers\n", "\t\treturn h.Token\n"},
 	},
@@ -360,6 +364,10 @@ var renewMutants = []mutant{
 		edit: edit{convertGo, "from.Capacity == c.Capacity && c.Units < from.Units", "c.Units <= from.Units"},
 	},
 	{
+		law: 21, what: "a place that grows is thought to outlive its claim",
+		edit: edit{acquireGo, "from != nil && from.until.Before(p.until)", "from != nil && false"},
+	},
+	{
 		law: 22, what: "frees at once",
 		edit: edit{revokeGo, "\tif !r.Now {\n\t\th.state", "\tif false {\n\t\th.state"},
 	},
@@ -410,6 +418,10 @@ var renewMutants = []mutant{
 	{
 		law: 22, what: "does not bound the reason",
 		edit: edit{revokeGo, "len(r.Reason) > driver.MaxNote || ", ""},
+	},
+	{
+		law: 22, what: "revokes what has ended",
+		edit: edit{revokeGo, "\tn.end(now)\n", ""},
 	},
 	{
 		law: 49, what: "delays a release too",

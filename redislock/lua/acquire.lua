@@ -7,7 +7,7 @@
 -- ARGV[1]  the claim, packed (see lib.lua)
 -- ARGV[2]  the name in plain, if the journal is on
 --
--- Replies  granted, token, fence, took over
+-- Replies  "granted <token> <fence> <took over>"
 --          held, place, retry after, reserved, deadlock [, holder...]
 --          nothing [, holder...]    the claim to replace is not held
 --          revoked                  the claim to replace was revoked
@@ -17,7 +17,7 @@
 -- It may not run out of memory: what it adds has to be refused then.
 local c = cmsgpack.unpack(ARGV[1])
 local M, J = KEYS[1], KEYS[3] or false
-if not J and c[17] == '' and redis.call('EXISTS', KEYS[2]) == 0 then
+if not J and c[FROM] == '' and redis.call('EXISTS', KEYS[2]) == 0 then
   -- The usual case, with as little work as can be: nobody has the name. It is
   -- what take does on an empty name.
   local t = redis.call('TIME')
@@ -29,11 +29,11 @@ if not J and c[17] == '' and redis.call('EXISTS', KEYS[2]) == 0 then
     token = redis.call('GET', M)
   end
   local now, fence, gen = t[1] * 1000000 + t[2], '0', ''
-  if c[4] == c[5] then fence = token elseif c[5] == 2147483647 then fence, gen = token, token end
-  c[2], c[3], c[7], c[8], c[9] = token, fence, now + c[10], now, now
-  local far = now + math.max(c[10], c[11]) + c[12] + math.max(1000000, math.min(c[10], 60000000))
+  if c[UNITS] == c[CAP] then fence = token elseif c[CAP] == UNLIMITED then fence, gen = token, token end
+  c[TOKEN], c[FENCE], c[UNTIL], c[GRANTED], c[HEARD] = token, fence, now + c[TTL], now, now
+  local far = now + math.max(c[TTL], c[KEEP]) + c[DELAY] + math.max(1000000, math.min(c[TTL], 60000000))
   redis.call('SET', KEYS[2], cmsgpack.pack({'d1', 0, gen, 0, 0, c}), 'PXAT', string.format('%.0f', math.ceil(far / 1000)))
-  return {'granted', token, fence, '0'}
+  return {'granted ' .. token .. ' ' .. fence .. ' 0'}
 end
 --#lib
 local n = load(KEYS[2], ARGV[2])

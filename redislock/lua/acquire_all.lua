@@ -8,8 +8,8 @@
 -- ARGV[2...]   the claims, packed, in the order of the names
 -- ARGV[...]    then the names in plain, if the journal is on
 --
--- Replies  {granted, token, fence, took over} for each claim, or
---          {{index, refusal...}} as acquire.lua's for one that is in the way.
+-- Replies  for each claim as acquire.lua's grant, or one array that begins with
+--          "refused" and the index of the claim that is, as acquire.lua's
 local M, count = KEYS[1], tonumber(ARGV[1])
 local J = KEYS[count + 2] or false
 --#lib
@@ -19,6 +19,7 @@ for i = 1, count do
   local r = judge(ns[i], cs[i])
   if r then
     table.insert(r, 1, digits(i - 1))
+    table.insert(r, 1, 'refused')
     refused = {r}
     break
   end

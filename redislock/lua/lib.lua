@@ -14,7 +14,8 @@
 -- Claims, places and the claims of requests are one kind of array. In a place
 -- TOKEN is its number, UNTIL its patience's end and GRANTED when it was taken.
 -- Instants are microseconds of the server's clock, durations microseconds;
--- tokens, places and fences are strings of digits, never Lua numbers.
+-- tokens, places and fences are strings of digits, never Lua numbers. Names in
+-- capitals are constants, which script.go puts in.
 local ID, TOKEN, FENCE, UNITS, CAP, STATE, UNTIL, GRANTED, HEARD, TTL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local KEEP, DELAY, TOOK, DIED, CHAN, NOTE, FROM, PATIENCE, BARGING = 11, 12, 13, 14, 15, 16, 17, 18, 19
 local HELD, HANDED, KEPT, DRAINING, REVOKED, WAITING = 1, 2, 3, 4, 5, 6
@@ -362,7 +363,7 @@ local function shown(r, h)
 end
 
 -- The replies. The first element tells which it is.
-local function grants(h) return {'granted', h[TOKEN], h[FENCE], digits(h[TOOK])} end
+local function grants(h) return {'granted ' .. h[TOKEN] .. ' ' .. h[FENCE] .. ' ' .. h[TOOK]} end
 local function nothing(n) return shown({'nothing'}, n.claims[#n.claims]) end
 local function revoked() return {'revoked'} end
 

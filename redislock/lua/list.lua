@@ -1,12 +1,14 @@
 #!lua flags=no-writes
 -- list.lua: who holds and who waits, of some names. It changes nothing.
 --
--- KEYS     the names
+-- KEYS[1]      the mark, which is not looked at
+-- KEYS[2...]   the names
+-- ARGV[1]      how many names there are
 --
 -- Replies  for each name an array of holders (see acquire.lua), each with the
 --          number of its place in the place of its token and its state 6 if it
 --          waits: claims by token, then places in line.
-local M, J = '', false
+local M, J = KEYS[1], false
 --#lib
 -- What ends here is not written, so nobody is told.
 tell = function() end
@@ -30,8 +32,8 @@ local function list(n)
   return rows
 end
 local all = {}
-for i, key in ipairs(KEYS) do
-  local ok, n = pcall(load, key, '')
+for i = 1, tonumber(ARGV[1]) do
+  local ok, n = pcall(load, KEYS[i + 1], '')
   all[i] = ok and list(n) or {}
 end
 return all

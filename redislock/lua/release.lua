@@ -21,9 +21,9 @@ if not J then
   -- keeps nothing, and nobody waits.
   local ok, s = pcall(cmsgpack.unpack, v)
   local h = ok and type(s) == 'table' and s[1] == 'd1' and #s == 6 and s[2] == 0 and s[4] == 0 and s[6]
-  if h and h[1] == id and (token == '0' or token == h[2]) and h[6] <= 2 and (ARGV[3] == '0' or h[11] == 0) then
+  if h and h[ID] == id and (token == '0' or token == h[TOKEN]) and h[STATE] <= HANDED and (ARGV[3] == '0' or h[KEEP] == 0) then
     local t = redis.call('TIME')
-    if t[1] * 1000000 + t[2] < h[7] then
+    if t[1] * 1000000 + t[2] < h[UNTIL] then
       redis.call('DEL', KEYS[2])
       return {'released'}
     end

@@ -16,7 +16,7 @@ local n = load(KEYS[2], ARGV[4])
 finish(n)
 local reply = nothing(n)
 for _, h in ipairs(n.claims) do
-  if h[TOKEN] == ARGV[1] then
+  if h[TOKEN] == ARGV[1] and h[TOKEN] ~= '0' then -- a stranger has 0
     local alive = h[STATE] == HELD or h[STATE] == HANDED
     if alive or ARGV[2] == '1' then
       log(n, REVOKES, h, {now = ARGV[2], reason = ARGV[3]})

@@ -12,7 +12,7 @@ import (
 
 // Limits tells what cannot be promised on this system; "" if all can.
 func Limits() string {
-	return "if dibs itself is killed by KILL, the command runs on without the lock"
+	return "if dibs itself is killed by KILL, the command runs on without the lock; and a dibs that is frozen for longer than --ttl stops it only when it goes on"
 }
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

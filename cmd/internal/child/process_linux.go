@@ -11,7 +11,9 @@ import (
 )
 
 // Limits tells what cannot be promised on this system; "" if all can.
-func Limits() string { return "" }
+func Limits() string {
+	return "the command dies with a dibs that is killed by KILL, but what the command has started then runs on without the lock; and a dibs that is frozen for longer than --ttl stops the command only when it goes on"
+}
 
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

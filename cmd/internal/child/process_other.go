@@ -10,7 +10,7 @@ import (
 
 // Limits tells what cannot be promised on this system; "" if all can.
 func Limits() string {
-	return "only the command itself is ended, by force and not by a signal; what it starts, and the command itself if dibs is killed, runs on without the lock"
+	return "only the command itself is ended, by force and not by a signal; what it starts, and the command itself if dibs is killed, runs on without the lock; and a dibs that is frozen for longer than --ttl stops it only when it goes on"
 }
 
 func attributes() *syscall.SysProcAttr { return nil }

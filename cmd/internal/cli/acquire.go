@@ -42,7 +42,7 @@ func (r *runner) run() error {
 	}
 	watch := newWatch(r)
 	client, err := r.place.client(store, &dibs.Options{
-		Settings: r.settings(),
+		Settings: r.settings(store.Facts()),
 		Hooks:    dibs.JoinHooks(watch.hooks(), logHooks(r.log)),
 		Logger:   r.log,
 	})
@@ -63,10 +63,17 @@ func (r *runner) run() error {
 	return r.hold(in, lease, watch)
 }
 
-func (r *runner) settings() dibs.Settings {
+// deathDelay keeps a key closed after the death of its dibs. A store may see that
+// death before the kernel has ended the command with it.
+const deathDelay = 500 * time.Millisecond
+
+func (r *runner) settings(facts driver.Facts) dibs.Settings {
 	s := dibs.Settings{TTL: r.ttl.Duration, Note: r.caption.note()}
 	if r.wait.Duration > 0 {
 		s.StoreDown = dibs.WaitDown
+	}
+	if facts.Waived(49) == "" {
+		s.Delay = deathDelay
 	}
 	return s
 }

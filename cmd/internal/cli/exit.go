@@ -12,6 +12,7 @@ const (
 	exitStoreDown     = 69  // the store can't be reached, or gives no clear answer
 	exitNoStateDir    = 73  // the default store's directory can't be made
 	exitHeld          = 75  // held elsewhere, or the wait is over
+	exitChanged       = 76  // the holder, or its token, is another
 	exitRefused       = 77  // the store refuses: no permission, or a mode that it lacks
 	exitConfig        = 78  // the store that was chosen can't be one
 	exitLost          = 79  // the lock was lost, and the command stopped

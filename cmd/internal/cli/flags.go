@@ -61,13 +61,15 @@ func parseDuration(text string) (time.Duration, error) {
 
 // A wait is the flag --wait[=DUR].
 type wait struct {
-	duration      // 0: for ever
-	wanted   bool //
+	duration // 0: for ever
+	wanted   bool
 }
 
 // waitForever is what pflag sets for a --wait without a value.
 const waitForever = "forever"
 
+// Type is empty, so that the help shows that a value needs its =.
+func (w *wait) Type() string   { return "" }
 func (w *wait) String() string { return "" }
 
 func (w *wait) Set(text string) error {

@@ -24,7 +24,7 @@ quotes.
 
 With --json there is a line for each key, an object with: key, state, holders,
 waiters (in the order of the line); of each state, mode, units, capacity, fence,
-token (strings), age_ms, expires_in_ms, ttl_ms, note.`,
+token (strings), age_ms, expires_in_ms, ttl_ms, place (of a waiter), note.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern := ""

@@ -94,3 +94,23 @@ func since(now time.Time, d time.Duration) string {
 	}
 	return fmt.Sprintf("since %s (%s)", at.Format(layout), short(d))
 }
+
+// wrap breaks a text into lines of at most width bytes.
+func wrap(s string, width int) string {
+	var b strings.Builder
+	n := 0
+	for word := range strings.FieldsSeq(s) {
+		switch {
+		case n == 0:
+		case n+1+len(word) > width:
+			b.WriteByte('\n')
+			n = 0
+		default:
+			b.WriteByte(' ')
+			n++
+		}
+		b.WriteString(word)
+		n += len(word)
+	}
+	return b.String()
+}

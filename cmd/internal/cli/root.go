@@ -35,7 +35,11 @@ that they already have; with nothing installed, on a file of this host.
 
   dibs run nightly -- backup.sh     run it, unless it runs already
   dibs ls                           who holds what
-  dibs show nightly                 who holds and who waits`,
+  dibs show nightly                 who holds and who waits
+  dibs watch                        the same, as it changes
+  dibs history --since 1h           who held what when
+  dibs force-unlock nightly         take it away from its holder
+  dibs doctor                       is the store fit for use?`,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
@@ -50,7 +54,9 @@ that they already have; with nothing installed, on a file of this host.
 		Args: cobra.ArbitraryArgs,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(), newLs(), newShow(), newVersion())
+	root.AddCommand(newRun(), completesKeys(newLs()), completesKeys(newShow()), newVersion())
+	root.AddCommand(completesKeys(newFollow()), completesKeys(newHistory()), completesKeys(newForceUnlock()), newFence())
+	root.AddCommand(newDoctor(), newCompletion(), newMan())
 	return root
 }
 

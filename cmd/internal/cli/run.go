@@ -98,7 +98,7 @@ func newRun() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.VarP(&r.store, "store", "s", "where the locks are, such as sqlite:///var/lib/dibs/locks.db")
-	f.Var(&r.wait, "wait", "wait in line, for at most DUR if given (as --wait=DUR); then also for a store that is down")
+	f.Var(&r.wait, "wait", "wait in line; with --wait=DUR for at most DUR, and also for a store that is down")
 	f.Lookup("wait").NoOptDefVal = waitForever
 	f.VarP(&r.slots, "slots", "n", "let up to N hold the key at once")
 	f.BoolVar(&r.shared, "shared", false, "share the key with other --shared runs, and exclude all the others")
@@ -118,7 +118,7 @@ func newRun() *cobra.Command {
 // limits says what dibs can't do on this system.
 func limits() string {
 	if l := child.Limits(); l != "" {
-		return "\n\nOn this system " + l + "."
+		return "\n\n" + wrap("On this system "+l+".", 80)
 	}
 	return ""
 }

@@ -33,6 +33,7 @@ type claimStatus struct {
 	Age   int64  `json:"age_ms"`        // by the store's clock
 	Left  int64  `json:"expires_in_ms"` // if it isn't heard of
 	TTL   int64  `json:"ttl_ms"`
+	Place string `json:"place,omitempty"` // of a waiter; never used again on its key
 	Note  string `json:"note"`
 
 	holder dibs.Holder
@@ -53,6 +54,9 @@ func newClaimStatus(h dibs.Holder) claimStatus {
 	if h.Token != 0 {
 		c.Token = strconv.FormatUint(h.Token, 10)
 	}
+	if h.Place != 0 {
+		c.Place = strconv.FormatUint(h.Place, 10)
+	}
 	return c
 }
 
@@ -67,6 +71,11 @@ func statuses(ctx context.Context, p place, prefix string, wants func(key string
 		return nil, err
 	}
 	defer closeClient(client, logger(io.Discard, false))
+	return listed(ctx, p, client, prefix, wants)
+}
+
+// listed reads the keys that match wants from an open store.
+func listed(ctx context.Context, p place, client *dibs.Client, prefix string, wants func(key string) bool) ([]keyStatus, error) {
 	var all []keyStatus
 	for h, err := range client.Holders(ctx, prefix) {
 		if err != nil {

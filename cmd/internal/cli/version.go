@@ -12,10 +12,13 @@ import (
 )
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and the stores that are built in",
-		Args:  none,
+		Long: `Print the version, and the stores that are built in. With --json it prints one
+object with: version, revision, go, os, arch, stores.`,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			version, revision := "(devel)", ""
 			if info, ok := debug.ReadBuildInfo(); ok {
@@ -24,15 +27,33 @@ func newVersion() *cobra.Command {
 				}
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
-						revision = " " + s.Value
+						revision = s.Value
 					}
 				}
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "dibs %s%s %s %s/%s\nstores: %s\n", version, revision,
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), versionReport{version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH, driver.Schemes()})
+			}
+			if revision != "" {
+				version += " " + revision
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "dibs %s %s %s/%s\nstores: %s\n", version,
 				runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(driver.Schemes(), ", "))
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// A versionReport is the JSON of version.
+type versionReport struct {
+	Version  string   `json:"version"`
+	Revision string   `json:"revision,omitempty"`
+	Go       string   `json:"go"`
+	OS       string   `json:"os"`
+	Arch     string   `json:"arch"`
+	Stores   []string `json:"stores"`
 }
 
 // none refuses arguments.

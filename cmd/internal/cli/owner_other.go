@@ -1,0 +1,7 @@
+//go:build !unix
+
+package cli
+
+import "os"
+
+func owner(os.FileInfo) string { return "" }

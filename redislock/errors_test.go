@@ -1,0 +1,45 @@
+package redislock_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/redislock"
+)
+
+func TestErrorRepliesAreClassed(t *testing.T) {
+	for text, certain := range map[string]bool{
+		"WRONGTYPE Operation against a key holding the wrong kind of value": true,
+		"NOAUTH Authentication required.":                                   true,
+		"WRONGPASS invalid username-password pair or user is disabled.":     true,
+		"NOPERM this user has no permissions to run the 'evalsha' command":  true,
+		"FOREIGN the key x is held by another program":                      true,
+		"MOVED 3999 127.0.0.1:6381":                                         true,
+		"CROSSSLOT Keys in request don't hash to the same slot":             true,
+		"ERR unknown command 'EVALSHA', with args beginning with: ":         true,
+		"READONLY You can't write against a read only replica.":             false,
+		"LOADING Redis is loading the dataset in memory":                    false,
+		"OOM command not allowed when used memory > 'maxmemory'.":           false,
+		"MISCONF Redis is configured to save RDB snapshots":                 false,
+		"BUSY Redis is busy running a script.":                              false,
+		"NOREPLICAS Not enough good replicas to write.":                     false,
+		"MASTERDOWN Link with MASTER is down":                               false,
+		"CLUSTERDOWN Hash slot not served":                                  false,
+		"TRYAGAIN Multiple keys request during rehashing of slot":           false,
+		"ASK 3999 127.0.0.1:6381":                                           false,
+		"NOSCRIPT No matching script.":                                      false,
+		"ERR something new":                                                 false,
+		"":                                                                  false,
+	} {
+		err := redislock.Reply(text)
+		switch {
+		case certain && !errors.Is(err, driver.ErrRejected):
+			t.Errorf("%q: %v is not ErrRejected", text, err)
+		case !certain && driver.Certain(err):
+			t.Errorf("%q: %v is certain", text, err)
+		case errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld):
+			t.Errorf("%q: %v tells of another holder", text, err)
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package sqlitelock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/sqlitelock"
+)
+
+var plain = drivertest.Harness{Name: "sqlite", New: storage(func() *sqlitelock.Options { return &sqlitelock.Options{} }, 300*time.Millisecond)}
+
+func TestManyLeases(t *testing.T) {
+	t.Parallel()
+	drivertest.Many(t, plain)
+}
+
+// Not parallel: it measures the process's heap.
+func TestHeapPerLease(t *testing.T) { drivertest.HeapPerLease(t, plain) }
