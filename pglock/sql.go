@@ -11,6 +11,9 @@ var statementsSQL string
 //go:embed advisory.sql
 var advisorySQL string
 
+//go:embed xact.sql
+var xactSQL string
+
 //go:embed schema.sql
 var schemaSQL string
 

@@ -181,13 +181,13 @@ DELETE FROM @.events WHERE seq <= (SELECT max(seq) FROM @.events) - $1;
 
 --: guard
 -- Locks the rows of the live claims that carry a fence, so that nobody can take
--- the name over before the transaction ends. NOWAIT: only a takeover that is being
--- written right now has them.
+-- the name over before the transaction ends. A row that is skipped is being
+-- removed right now.
 SELECT c.until - (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint)
 FROM @.claims c
 WHERE c.name = $1 AND c.fence = $2 AND c.state IN (1, 2)
   AND c.until > (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint)
-FOR KEY SHARE NOWAIT;
+FOR KEY SHARE SKIP LOCKED;
 
 --: once
-INSERT INTO @.once (key) VALUES ($1) ON CONFLICT (key) DO NOTHING;
+INSERT INTO @.once (key) VALUES ($1) ON CONFLICT (key) DO NOTHING RETURNING 1;
