@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dibslock/dibs/driver"
@@ -151,7 +152,7 @@ func newAdvisory(p *params, opts advisoryOptions) *Advisory {
 // time-out of PostgreSQL would end that, and a token only has to survive here.
 func advisoryDialer(p *params) *dialer {
 	return &dialer{
-		conn: p.conn, pooler: p.pooler,
+		conn: p.conn, pooler: p.pooler, pooled: new(atomic.Bool),
 		settings: `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
 			SET search_path = pg_catalog; SET lock_timeout = '100ms'; SET statement_timeout = '5s';
 			SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = local; SET client_encoding = 'UTF8';

@@ -29,6 +29,7 @@ type dialer struct {
 	settings string // run on every session of our own
 	local    string // run in every transaction behind a pooler
 	hear     func(*pgconn.Notification)
+	pooled   *atomic.Bool // a pooler was met
 }
 
 // A session is one connection to the server. One goroutine uses it at a time.
@@ -45,6 +46,12 @@ func (d *dialer) connect(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	conf := d.conn.Copy()
+	// Statements that are prepared stay on one server connection, and a pooler gives
+	// the next transaction another.
+	pooled := d.pooler == poolerTransaction || d.pooled.Load()
+	if pooled {
+		conf.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
 	var done atomic.Bool
 	var raw net.Conn
 	dial := conf.DialFunc
@@ -76,8 +83,13 @@ func (d *dialer) connect(ctx context.Context) (*session, error) {
 	s := &session{Conn: c, raw: raw, local: d.local, pid: pid}
 	// A pooler answers with a number of its own at the start. What the server
 	// says it is stays the same while the pooler is idle, so it alone tells nothing.
-	s.pooled = d.pooler == poolerTransaction || d.pooler == poolerAuto && pid != c.PgConn().PID()
-	if s.pooled {
+	s.pooled = pooled || d.pooler == poolerAuto && pid != c.PgConn().PID()
+	switch {
+	case s.pooled && !pooled:
+		d.pooled.Store(true)
+		s.bye()
+		return d.connect(ctx)
+	case s.pooled:
 		return s, nil
 	}
 	if _, err := c.PgConn().Exec(ctx, d.settings).ReadAll(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -107,7 +108,7 @@ func openTable(ctx context.Context, p *params, opts TableOptions) (*Table, error
 // only a second.
 func tableDialer(p *params) *dialer {
 	return &dialer{
-		conn: p.conn, pooler: p.pooler,
+		conn: p.conn, pooler: p.pooler, pooled: new(atomic.Bool),
 		settings: `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
 			SET search_path = pg_catalog; SET lock_timeout = '1s'; SET statement_timeout = '20s';
 			SET idle_session_timeout = 0; SET synchronous_commit = on; SET client_encoding = 'UTF8'`,

@@ -91,19 +91,45 @@ func parseCause(err error) error {
 	return err
 }
 
+// OpenTable opens the lease table that rawURL names: postgres://user@host/database,
+// with PostgreSQL's own parameters and, besides, schema (dibs), journal (off, on),
+// create (off, on) and pooler (auto, session, transaction). See Open of package
+// driver for a store of any kind.
+func OpenTable(ctx context.Context, rawURL string) (*Table, error) {
+	s, err := openAs(ctx, rawURL, openTableURL)
+	t, _ := s.(*Table)
+	return t, err
+}
+
+// OpenAdvisory opens the advisory locks of the database that rawURL names:
+// pgadvisory://user@host/database, with PostgreSQL's own parameters and, besides,
+// schema (dibs), create (off, on), fence (on, off), hash (sha256, hashtext), key
+// (hash, raw), namespace, sessions (1 to 4) and pooler (auto, session).
+func OpenAdvisory(ctx context.Context, rawURL string) (*Advisory, error) {
+	s, err := openAs(ctx, rawURL, openAdvisoryURL)
+	a, _ := s.(*Advisory)
+	return a, err
+}
+
+func openAs(ctx context.Context, rawURL string, open driver.Opener) (driver.Store, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil { // it repeats the URL, and with it the password
+		return nil, driver.Rejectedf("", "the store's URL can't be parsed")
+	}
+	return open(ctx, u)
+}
+
 // openTableURL opens postgres://user@host/database.
 func openTableURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 	var opts TableOptions
-	layout, create := "", false
+	create := false
 	p, err := readURL(u, func(p *driver.Params) {
 		opts.Journal = p.Choice("journal", "off", "on") == "on"
 		create = p.Choice("create", "off", "on") == "on"
-		layout = p.Choice("layout", "dibs")
 	})
 	if err != nil {
 		return nil, err
 	}
-	_ = layout
 	if create {
 		if err := initSchema(ctx, p); err != nil {
 			return nil, err

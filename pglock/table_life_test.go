@@ -1,0 +1,273 @@
+package pglock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/internal/servers"
+	"github.com/dibslock/dibs/pglock"
+)
+
+// walk uses everything that the table has, once, with two clients.
+func walk(t *testing.T, a, b driver.Store) {
+	t.Helper()
+	held, g := drivertest.MustAcquire(t, a, mutex("walk"))
+	if p := drivertest.RenewOne(t.Context(), a, held); p.Err != nil {
+		t.Fatal(p.Err)
+	}
+	w := mutex("walk")
+	w.Patience = 20 * time.Second
+	place := refused(t, b, w).Place
+	signals, stop, err := b.(driver.Watcher).Watch(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	refused(t, b, w)
+	drivertest.MustRelease(t, a, held)
+	for sig := range signals {
+		if sig.Grant == nil {
+			continue // just ask again
+		}
+		if sig.Place != place || sig.Grant.Token <= g.Token {
+			t.Fatalf("a signal %+v for place %d", sig, place)
+		}
+		break
+	}
+	got, _ := drivertest.MustAcquire(t, b, w)
+	n := 0
+	for h, err := range a.(driver.Lister).List(t.Context(), "walk") {
+		if n++; err != nil || h.Token != got.Token {
+			t.Fatalf("listed: %+v, %v", h, err)
+		}
+	}
+	drivertest.MustRelease(t, b, got)
+	records := a.(driver.Records)
+	version, err := records.Put(t.Context(), driver.Record{Key: "k", Value: []byte("v"), Retention: time.Hour})
+	if err != nil || n != 1 {
+		t.Fatalf("put: %v; %d listed", err, n)
+	}
+	if r, _, err := records.Get(t.Context(), "k"); err != nil || string(r.Value) != "v" || r.Version != version {
+		t.Fatalf("get: %+v, %v", r, err)
+	}
+	if err := records.Delete(t.Context(), "k", version); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.(driver.Batcher).AcquireAll(t.Context(), []driver.Claim{mutex("one"), mutex("two")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hostile are defaults of a database under which a store has to work.
+var hostile = map[string][]string{
+	"as it comes":     nil,
+	"repeatable read": {"default_transaction_isolation = 'repeatable read'"},
+	"serializable":    {"default_transaction_isolation = 'serializable'"},
+	"read only":       {"default_transaction_read_only = on"},
+	"short idle":      {"idle_session_timeout = '1s'", "idle_in_transaction_session_timeout = '1s'"},
+	"async":           {"synchronous_commit = off"},
+	"search path":     {"search_path = evil, pg_catalog"},
+}
+
+// alter gives a database defaults, and something to go wrong by.
+func alter(t testing.TB, p *servers.PostgresServer, database string, settings []string) {
+	t.Helper()
+	query(t, p, database, `CREATE SCHEMA evil;
+		CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT '1999-01-01'::timestamptz $$;
+		CREATE FUNCTION evil.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+		CREATE TABLE evil.names (name text); CREATE TABLE evil.claims (name text)`)
+	for _, s := range settings {
+		query(t, p, "postgres", "ALTER DATABASE "+database+" SET "+s)
+	}
+}
+
+func TestTableWorksUnderAnyDefaults(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	poolers := map[string]*servers.PgBouncerServer{
+		"transaction": servers.PgBouncer(t, p, "transaction", 2),
+		"session":     servers.PgBouncer(t, p, "session", 20),
+	}
+	for name, settings := range hostile {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, way := range []string{"direct", "transaction", "session"} {
+				t.Run(way, func(t *testing.T) {
+					db := database(t, p)
+					alter(t, p, db, settings)
+					rawURL := p.URL(db)
+					if b := poolers[way]; b != nil {
+						rawURL = b.URL(db)
+					}
+					if err := pglock.Init(t.Context(), rawURL); err != nil {
+						t.Fatal(err)
+					}
+					rawURL = with(t, rawURL, "", "journal", "on")
+					walk(t, open(t, rawURL), open(t, rawURL))
+				})
+			}
+		})
+	}
+}
+
+func TestMissingSchemaIsAClearError(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := p.URL(database(t, p))
+	_, err := driver.Open(t.Context(), rawURL)
+	if !errors.Is(err, driver.ErrRejected) || !strings.Contains(err.Error(), "create=on") {
+		t.Fatalf("got %v, want an ErrRejected that says how to make it", err)
+	}
+	a, b := open(t, with(t, rawURL, "", "create", "on", "schema", "locks")), open(t, with(t, rawURL, "", "create", "on", "schema", "locks"))
+	walk(t, a, b)
+}
+
+func TestGrantsAreAllThatIsNeeded(t *testing.T) {
+	t.Parallel()
+	p := servers.Postgres(t)
+	rawURL := newStore(t, p)
+	db := strings.TrimPrefix(rawURL[strings.LastIndex(rawURL, "/")+1:], "/")
+	db, _, _ = strings.Cut(db, "?")
+	query(t, p, db, "CREATE ROLE app LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC")
+	asApp := strings.Replace(rawURL, "postgres@", "app@", 1)
+	_, err := driver.Open(t.Context(), asApp)
+	if !errors.Is(err, driver.ErrRejected) || !strings.Contains(err.Error(), "GRANT") {
+		t.Fatalf("got %v, want an ErrRejected that tells the grants", err)
+	}
+	query(t, p, db, pglock.Grants("dibs", "app"))
+	walk(t, open(t, with(t, asApp, "", "journal", "on")), open(t, asApp))
+	s := open(t, advisory(asApp))
+	c, _ := drivertest.MustAcquire(t, s, mutex("x"))
+	drivertest.MustRelease(t, s, c)
+}
+
+func TestPasswordsStayOutOfErrors(t *testing.T) {
+	t.Parallel()
+	for _, rawURL := range []string{
+		"postgres://u:s3cret@127.0.0.1:1/db?sslmode=disable",
+		"postgres://u:s3cret@127.0.0.1:1/db?sslmode=nonsense",
+		"postgres://u:s3cret@127.0.0.1:1/db?port=nonsense",
+		"pgadvisory://u:s3cret@127.0.0.1:1/db?sessions=9",
+	} {
+		if _, err := driver.Open(t.Context(), rawURL); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", rawURL, err)
+		}
+	}
+}
+
+func TestStandbyIsRefusedAndServesOncePromoted(t *testing.T) {
+	t.Parallel()
+	primary := servers.Postgres(t)
+	rawURL := newStore(t, primary)
+	c, _ := drivertest.MustAcquire(t, open(t, rawURL), mutex("x"))
+	standby := servers.PostgresStandby(t, primary)
+	until(t, "replication", func() bool {
+		db, _, _ := strings.Cut(rawURL[strings.LastIndex(rawURL, "/")+1:], "?")
+		rows, err := standby.Query(db, "SELECT count(*) FROM dibs.claims")
+		return err == nil && rows[0][0] == "1"
+	})
+	there := with(t, rawURL, standby.Addr())
+	for _, u := range []string{there, advisory(there)} {
+		if _, err := driver.Open(t.Context(), u); err == nil || !strings.Contains(err.Error(), "standby") {
+			t.Fatalf("%s: %v, want an error that says that it is a standby", u, err)
+		}
+	}
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, there)
+	refused(t, s, mutex("x"))
+	if p := drivertest.RenewOne(t.Context(), s, c); p.Err != nil {
+		t.Fatal(p.Err)
+	}
+	s = open(t, advisory(there))
+	drivertest.MustAcquire(t, s, mutex("x"))
+}
+
+func TestTableOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	p := servers.Postgres(t, servers.PostgresDurable())
+	rawURL := newStore(t, p)
+	a, b := open(t, rawURL), open(t, rawURL)
+	c, g := drivertest.MustAcquire(t, a, mutex("x"))
+	refused(t, b, mutex("x"))
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Acquire(t.Context(), mutex("x")); driver.Certain(err) {
+		t.Fatalf("a server that is down: %v, want an unknown error", err)
+	}
+	if err := p.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, b, mutex("x"))
+	if p := drivertest.RenewOne(t.Context(), a, c); p.Err != nil {
+		t.Fatal(p.Err)
+	}
+	drivertest.MustRelease(t, a, c)
+	if _, again := drivertest.MustAcquire(t, b, mutex("x")); again.Token <= g.Token {
+		t.Fatalf("token %d after %d", again.Token, g.Token)
+	}
+	query(t, p, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'dibs'")
+	refused(t, a, mutex("x")) // a connection that died unnoticed costs no answer
+}
+
+func TestForeignRowLockIsUnknownAndPoisonsNoOther(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	s := open(t, rawURL)
+	held, _ := drivertest.MustAcquire(t, s, mutex("poison"))
+	other, _ := drivertest.MustAcquire(t, s, mutex("other"))
+	c := psql(t, rawURL)
+	exec(t, c, "BEGIN")
+	exec(t, c, "SELECT FROM dibs.names WHERE name = 'poison' FOR UPDATE")
+	proofs, err := s.Renew(t.Context(), []driver.Claim{held, other})
+	if err == nil || driver.Certain(err) || driver.Certain(proofs[0].Err) || proofs[1].Err != nil {
+		t.Fatalf("renewed: %+v, %v", proofs, err)
+	}
+	refused(t, s, mutex("poison")) // reads are not in its way
+	exec(t, c, "ROLLBACK")
+	if p := drivertest.RenewOne(t.Context(), s, held); p.Err != nil {
+		t.Fatal(p.Err)
+	}
+}
+
+func TestForgottenNameGoesOn(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	s, err := pglock.OpenTable(t.Context(), rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var last uint64
+	for range 5 {
+		c, _ := drivertest.MustAcquire(t, s, mutex("a"))
+		last = c.Token
+		drivertest.MustRelease(t, s, c)
+	}
+	kept, _ := drivertest.MustAcquire(t, s, mutex("kept"))
+	if err := pglock.Tidy(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if names := value[int](t, psql(t, rawURL), "SELECT count(*) FROM dibs.names"); names != 1 {
+		t.Fatalf("%d names are remembered, want the one that is held", names)
+	}
+	for _, name := range []string{"a", "never seen"} {
+		if c, _ := drivertest.MustAcquire(t, s, mutex(name)); c.Token <= last {
+			t.Fatalf("%q: token %d after %d", name, c.Token, last)
+		}
+	}
+	if p := drivertest.RenewOne(t.Context(), s, kept); p.Err != nil {
+		t.Fatal(p.Err)
+	}
+}
