@@ -1,0 +1,162 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/internal/servers"
+	"github.com/dibslock/dibs/pglock"
+)
+
+// fenced is a lease as a guard sees it.
+type fenced struct {
+	name  string
+	fence uint64
+}
+
+func (f fenced) Name() string  { return f.name }
+func (f fenced) Fence() uint64 { return f.fence }
+
+func begin(t testing.TB, c *pgx.Conn) pgx.Tx {
+	t.Helper()
+	tx, err := c.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
+}
+
+func brief(name string) driver.Claim { return drivertest.Mutex(name, time.Second) }
+
+func TestGuardedTransactionEndsBeforeATakeover(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	a, b := open(t, rawURL), open(t, rawURL)
+	bank := psql(t, rawURL)
+	exec(t, bank, "CREATE TABLE account AS SELECT 100 AS balance")
+	for _, mode := range []string{"exclusive", "shared"} {
+		c := brief("account/" + mode)
+		if mode == "shared" {
+			c = drivertest.Reader("account/"+mode, time.Second)
+		}
+		c, g := drivertest.MustAcquire(t, a, c)
+		lease := fenced{c.Name, g.Fence}
+		tx := begin(t, psql(t, rawURL))
+		if err := pglock.Guard(t.Context(), tx, lease); err != nil {
+			t.Fatal(err)
+		}
+		balance := value[int](t, tx, "SELECT balance FROM account")
+		if err := drivertest.RenewOne(t.Context(), a, c).Err; err != nil {
+			t.Fatalf("a guard is in the way of a renewal: %v", err)
+		}
+		w := mutex(c.Name)
+		w.Patience = 20 * time.Second
+		refused(t, b, w)
+		// The holder stands still for longer than its TTL, but its connection works on.
+		for start := time.Now(); time.Since(start) < 1500*time.Millisecond; time.Sleep(50 * time.Millisecond) {
+			value[int](t, tx, "SELECT 1")
+		}
+		e := refused(t, b, w)
+		if e.RetryAfter <= 0 || e.RetryAfter > time.Second {
+			t.Errorf("%s: ask again after %v, want a poll", mode, e.RetryAfter)
+		}
+		if _, err := tx.Exec(t.Context(), "UPDATE account SET balance = $1", balance-10); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, b, w)
+		// The same again, too late.
+		tx = begin(t, psql(t, rawURL))
+		if err := pglock.Guard(t.Context(), tx, lease); !errors.Is(err, driver.ErrNotHeld) {
+			t.Fatalf("%s: guarded after the takeover: %v, want ErrNotHeld", mode, err)
+		}
+		if got := value[int](t, tx, "SELECT balance FROM account"); got != balance-10 {
+			t.Fatalf("balance %d, want %d", got, balance-10)
+		}
+	}
+}
+
+func TestReleaseBeforeTheCommitKeepsTheNameClosed(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	a, b := open(t, rawURL), open(t, rawURL)
+	for name, end := range map[string]func(c driver.Claim) error{
+		"released": func(c driver.Claim) error { return a.Release(t.Context(), c) },
+		"revoked": func(c driver.Claim) error {
+			return b.(driver.Revoker).Revoke(t.Context(), driver.Revocation{Name: c.Name, Token: c.Token, Now: true})
+		},
+	} {
+		c, g := drivertest.MustAcquire(t, a, mutex(name))
+		tx := begin(t, psql(t, rawURL))
+		if err := pglock.Guard(t.Context(), tx, fenced{name, g.Fence}); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(c); err != nil { // and does not wait for itself
+			t.Fatalf("%s: %v", name, err)
+		}
+		refused(t, b, mutex(name))
+		if err := a.Release(t.Context(), c); !errors.Is(err, driver.ErrNotHeld) {
+			t.Fatalf("%s, and released again: %v", name, err)
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next, g2 := drivertest.MustAcquire(t, b, mutex(name))
+		if g2.TookOver != (name == "revoked") {
+			t.Errorf("%s: TookOver is %v", name, g2.TookOver)
+		}
+		drivertest.MustRelease(t, b, next)
+	}
+}
+
+func TestFrozenGuardIsEndedByTheServer(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	a, b := open(t, rawURL), open(t, rawURL)
+	c, g := drivertest.MustAcquire(t, a, brief("x"))
+	tx := begin(t, psql(t, rawURL))
+	if err := pglock.Guard(t.Context(), tx, fenced{c.Name, g.Fence}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, b, mutex("x")) // nobody commits
+	if err := tx.Commit(t.Context()); err == nil {
+		t.Fatal("a transaction was committed after the takeover")
+	}
+}
+
+func TestOnceTx(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	once := func(commit bool) bool {
+		tx := begin(t, psql(t, rawURL))
+		first, err := pglock.OnceTx(t.Context(), tx, "pay/42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if commit {
+			err = tx.Commit(t.Context())
+		} else {
+			err = tx.Rollback(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return first
+	}
+	if !once(false) || !once(true) || once(true) {
+		t.Fatal("want: first, first after a rollback, and not again after a commit")
+	}
+}
