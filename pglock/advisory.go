@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -118,7 +119,7 @@ func openAdvisoryURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 		}
 	}
 	a := newAdvisory(p, opts)
-	if err := a.check(ctx, p.schema); err != nil {
+	if err := a.check(ctx); err != nil {
 		_ = a.Close()
 		return nil, err
 	}
@@ -153,25 +154,23 @@ func newAdvisory(p *params, opts advisoryOptions) *Advisory {
 func advisoryDialer(p *params) *dialer {
 	return &dialer{
 		conn: p.conn, pooler: p.pooler, pooled: new(atomic.Bool),
-		settings: `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
+		settings: fmt.Sprintf(`SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
 			SET search_path = pg_catalog; SET lock_timeout = '100ms'; SET statement_timeout = '5s';
 			SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = local; SET client_encoding = 'UTF8';
-			SET idle_session_timeout = '60s'; SET tcp_user_timeout = '60s';
-			SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3`,
+			SET idle_session_timeout = %d; SET tcp_user_timeout = %[1]d;
+			SET jit = off; SET plan_cache_mode = force_generic_plan; SET tcp_keepalives_idle = %d; SET tcp_keepalives_interval = %d; SET tcp_keepalives_count = 3`,
+			deadAfter.Milliseconds(), int((deadAfter / 2).Seconds()), int((deadAfter / 6).Seconds())),
 	}
 }
 
 // check connects for the first time, and says what is in the way for good.
-func (a *Advisory) check(ctx context.Context, schema string) error {
-	for _, k := range a.sessions {
-		if err := k.do(ctx, &request{kind: requestPing}).err; err != nil {
-			var re *driver.RejectedError
-			if errors.Is(err, errStandby) {
-				return driver.Rejectedf("", "pgadvisory: %w", errStandby)
-			}
-			if errors.As(err, &re) {
-				return err
-			}
+func (a *Advisory) check(ctx context.Context) error {
+	for _, w := range a.sessions {
+		err := w.do(ctx, &request{kind: requestPing}).err
+		switch {
+		case errors.Is(err, errStandby):
+			return driver.Rejectedf("", "pgadvisory: %w", errStandby)
+		case err != nil:
 			return err
 		}
 	}

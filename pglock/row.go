@@ -118,6 +118,14 @@ func (r *row) holder(now, end int64) *driver.Holder {
 	return h
 }
 
+// values are the arguments of the statement writeOne that are r's.
+func (r *row) values() []any {
+	return []any{
+		r.Seq, int16(r.State), r.ID, r.Token, r.Fence, int32(r.Units), int32(r.Capacity), r.Since, r.Until, r.TTL,
+		r.Patience, r.Keep, r.Heard, r.Delay, r.Died, r.TookOver, r.Origin, r.Note,
+	}
+}
+
 // micros is d in the unit of the tables, rounded up: nothing ends early.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 

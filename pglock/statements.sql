@@ -94,6 +94,39 @@ SELECT d.name, (SELECT 0 * count(*) FROM told) / CASE WHEN $7 AND (SELECT count(
 FROM done d
 UNION ALL SELECT g.name, g.seq FROM guarded g;
 
+--: writeOne
+-- What write does, for the usual step: one name that has a row, and one row of its
+-- claims to be written. $1 to $6 are the name's, $7 and on the row's.
+WITH done AS (
+    UPDATE @.names n SET version = n.version + 1, last = $3, readers = $4, took_over = $5, touched = $6
+    WHERE n.name = $1 AND n.version = $2 RETURNING n.name
+)
+INSERT INTO @.claims AS c (name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep,
+                      heard, delay, died, took_over, origin, note)
+SELECT d.name, $7::int8, $8::int2, $9::bytea, $10::int8, $11::int8, $12::int4, $13::int4, $14::int8, $15::int8, $16::int8,
+       $17::int8, $18::int8, $19::int8, $20::int8, $21::bool, $22::bool, $23::bytea, $24::text FROM done d
+ON CONFLICT (name, seq) DO UPDATE SET
+    state = excluded.state, token = excluded.token, fence = excluded.fence, since = excluded.since, until = excluded.until,
+    ttl = excluded.ttl, patience = excluded.patience, heard = excluded.heard, died = excluded.died,
+    took_over = excluded.took_over
+RETURNING c.name, 0::int8;
+
+--: removeOne
+-- What write does, for the other usual step: one name, and one row to be removed,
+-- $7.
+WITH old AS MATERIALIZED (
+    SELECT n.name FROM @.names n WHERE n.name = $1 AND n.version = $2 FOR UPDATE
+), doomed AS MATERIALIZED (
+    SELECT c.seq FROM @.claims c WHERE c.name = $1 AND c.seq = $7 AND EXISTS (SELECT 1 FROM old) FOR UPDATE SKIP LOCKED
+), done AS (
+    UPDATE @.names n SET version = n.version + 1, last = $3, readers = $4, took_over = $5, touched = $6
+    WHERE n.name = $1 AND n.version = $2 AND EXISTS (SELECT 1 FROM doomed) RETURNING n.name
+), gone AS (
+    DELETE FROM @.claims c WHERE c.name = $1 AND c.seq = $7 AND EXISTS (SELECT 1 FROM done)
+)
+SELECT d.name, 0::int8 FROM done d
+UNION ALL SELECT o.name, $7::int8 FROM old o WHERE NOT EXISTS (SELECT 1 FROM doomed);
+
 --: schema
 SELECT version FROM @.meta;
 

@@ -111,7 +111,8 @@ func tableDialer(p *params) *dialer {
 		conn: p.conn, pooler: p.pooler, pooled: new(atomic.Bool),
 		settings: `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
 			SET search_path = pg_catalog; SET lock_timeout = '1s'; SET statement_timeout = '20s';
-			SET idle_session_timeout = 0; SET synchronous_commit = on; SET client_encoding = 'UTF8'`,
+			SET idle_session_timeout = 0; SET synchronous_commit = on;
+			SET jit = off; SET plan_cache_mode = force_generic_plan; SET client_encoding = 'UTF8'`,
 		local: `SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('lock_timeout', '1s', true),
 			pg_catalog.set_config('statement_timeout', '20s', true)`,
 	}
@@ -342,7 +343,8 @@ func (t *Table) call(ctx context.Context, f func(context.Context, *session) erro
 	return t.callFailed(ctx, err)
 }
 
-// borrow returns a connection that is not known to be dead.
+// borrow returns a connection that answers: one that died unnoticed costs a caller
+// a round trip more, and not the knowledge of what became of its call.
 func (t *Table) borrow(ctx context.Context) (*session, error) {
 	for {
 		t.mu.Lock()
@@ -357,10 +359,13 @@ func (t *Table) borrow(ctx context.Context) (*session, error) {
 			return nil, driver.ErrClosed
 		case s == nil:
 			return t.dial.connect(ctx)
-		case s.PgConn().CheckConn() == nil:
+		case s.Ping(ctx) == nil:
 			return s, nil
 		}
 		s.drop()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 

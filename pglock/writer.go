@@ -305,15 +305,20 @@ func (w *writer) write(ctx context.Context, steps []*name, guarded map[string]ma
 			events = append(events, e)
 		}
 	}
-	args := make([]any, 0, 7)
-	for _, v := range []any{heads, drops, puts, told} {
-		args = append(args, encode(v))
+	sql, args := "write", []any{encode(heads), encode(drops), encode(puts), encode(told), w.s.channel, encode(events), all}
+	if n := steps[0]; len(steps) == 1 && n.version > 0 && len(told)+len(events) == 0 {
+		own := []any{n.key, n.version, n.last, n.readers, n.tookOver, n.now}
+		switch {
+		case len(drops) == 0 && len(puts) == 1:
+			sql, args = "writeOne", append(own, puts[0].values()...)
+		case len(drops) == 1 && len(puts) == 0:
+			sql, args = "removeOne", append(own, drops[0].Seq)
+		}
 	}
-	args = append(args, w.s.channel, encode(events), all)
 	ctx, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	written = make(map[string]bool)
-	err = w.session.run(ctx, w.s.sql.named("write"), args, func(rows pgx.Rows) error {
+	err = w.session.run(ctx, w.s.sql.named(sql), args, func(rows pgx.Rows) error {
 		var name string
 		var seq int64
 		if err := rows.Scan(&name, &seq); err != nil {
