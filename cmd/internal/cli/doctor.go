@@ -130,7 +130,10 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	defer func() { _ = store.Close() }() // nothing was left in it
 	d.found.Facts = newFactsReport(store.Facts())
-	if d.probe(ctx, store) {
+	switch {
+	case store.Facts().Driver == "mem":
+		d.fail("locks", failf(exitConfig, "the store is this process's memory: no other process shares it\nchoose one that all processes reach, with --store or DIBS_STORE_URL"))
+	case d.probe(ctx, store):
 		d.after(ctx, store)
 	}
 	d.neighbours()
@@ -186,6 +189,10 @@ func (d *doctor) journal(ctx context.Context, store driver.Store) {
 	var n int
 	var first driver.Event
 	for e, err := range j.Events(ctx, "", 0) {
+		if errors.Is(err, errors.ErrUnsupported) {
+			d.notef(info, "journal", "%v", err)
+			return
+		}
 		if err != nil {
 			d.fail("journal", d.place.cannot("read the journal", "", err))
 			return
