@@ -13,6 +13,9 @@ import (
 
 // TestConformance runs the laws in real time, with file events.
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes of real time; the bubble has the same laws")
+	}
 	drivertest.Run(t, drivertest.Harness{Name: "sqlite", New: storage(func() *sqlitelock.Options {
 		return &sqlitelock.Options{Journal: true}
 	}, 300*time.Millisecond)})
