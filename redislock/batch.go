@@ -10,11 +10,7 @@ import (
 func readAll(cs []driver.Claim, msgs []rueidis.RedisMessage) ([]driver.Grant, error) {
 	var gs []driver.Grant
 	for i, m := range msgs {
-		row, err := m.ToArray()
-		if err != nil {
-			return nil, err
-		}
-		at := i
+		at, row := i, elements(m)
 		if f := (&fields{rest: row}); len(msgs) == 1 && f.text() == "refused" {
 			at, row = int(f.number()), f.rest
 		}

@@ -19,7 +19,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Keep > 0 {
 		keep = "1"
 	}
-	msgs, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with([]string{c.Name}, c.ID, digits(c.Token), keep))
+	msgs, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with(c.Name, packID(c.ID), digits(c.Token), keep))
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *Store) Revoke(ctx context.Context, r driver.Revocation) error {
 	if r.Now {
 		now = "1"
 	}
-	msgs, err := s.eval(ctx, revokeScript, r.Name, s.on(r.Name), s.with([]string{r.Name}, digits(r.Token), now, r.Reason))
+	msgs, err := s.eval(ctx, revokeScript, r.Name, s.on(r.Name), s.with(r.Name, digits(r.Token), now, r.Reason))
 	if err != nil {
 		return err
 	}

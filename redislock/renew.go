@@ -34,7 +34,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 	if len(good) == 0 {
 		return proofs, s.enter(ctx)
 	}
-	msgs, err := s.eval(ctx, renewScript, "", s.on(names...), s.with(names, args...))
+	msgs, err := s.eval(ctx, renewScript, "", s.on(names...), s.withAll(names, args))
 	if err == nil && len(msgs) != len(good) {
 		err = errShort
 	}
@@ -48,12 +48,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 		return proofs, err
 	}
 	for at, i := range good {
-		row, err := msgs[at].ToArray()
-		if err != nil {
-			proofs[i] = driver.Proof{Err: err}
-			continue
-		}
-		proofs[i] = prove(cs[i], proofs[i].TTL, read(cs[i].Name, row))
+		proofs[i] = prove(cs[i], proofs[i].TTL, read(cs[i].Name, elements(msgs[at])))
 	}
 	return proofs, nil
 }

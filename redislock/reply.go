@@ -75,9 +75,18 @@ func (f *fields) holder(name string) *driver.Holder {
 	return h
 }
 
+// elements are those of an array, or a text alone.
+func elements(m rueidis.RedisMessage) []rueidis.RedisMessage {
+	if all, err := m.ToArray(); err == nil {
+		return all
+	}
+	return []rueidis.RedisMessage{m}
+}
+
 // answer is a reply about one claim on a name.
 type answer struct {
 	grant driver.Grant // without its TTL
+	fresh bool         // the fence is not told: it is the token, or there is none
 	err   error
 }
 
@@ -87,6 +96,9 @@ func read(name string, msgs []rueidis.RedisMessage) answer {
 	var a answer
 	kind, about, _ := strings.Cut(f.text(), " ")
 	switch kind {
+	case "fresh":
+		a.fresh = true
+		a.grant.Token, f.err = strconv.ParseUint(about, 10, 64)
 	case "granted":
 		a.grant, f.err = readGrant(about)
 	case "proved", "released":

@@ -79,11 +79,11 @@ func (s *Store) eval(ctx context.Context, sc *script, name string, keys, args []
 	if s.keys.plain {
 		sc = sc.plain
 	}
-	all, err := s.link.eval(ctx, sc, keys, args).ToArray()
+	m, err := s.link.eval(ctx, sc, keys, args).ToMessage()
 	if err != nil {
 		return nil, s.failed(ctx, name, err)
 	}
-	return all, nil
+	return elements(m), nil
 }
 
 // failed is failed, but for a store that was closed meanwhile.
@@ -113,7 +113,14 @@ func (s *Store) on(names ...string) []string {
 }
 
 // with appends to args what a script needs to know for the journal.
-func (s *Store) with(names []string, args ...string) []string {
+func (s *Store) with(name string, args ...string) []string {
+	if s.journal {
+		args = append(args, name)
+	}
+	return args
+}
+
+func (s *Store) withAll(names, args []string) []string {
 	if s.journal {
 		args = append(args, names...)
 	}

@@ -11,6 +11,12 @@
 -- of the same slot: name..':l', a list of IDs, first come first, and name..':p',
 -- a hash of places by ID. Whatever is in the hash is in the list.
 --
+-- A claim that is alone on a name where nobody waits has a shorter form, which
+-- costs the server little to make, to prove and to take away:
+-- 'f<token> <granted> <proved> <TTL> <life> <claim>', the claim packed as its
+-- request was, and its life the milliseconds for which the key is kept from each
+-- proof on.
+--
 -- Claims, places and the claims of requests are one kind of array. In a place
 -- TOKEN is its number, UNTIL its patience's end and GRANTED when it was taken.
 -- Instants are microseconds of the server's clock, durations microseconds;
@@ -68,11 +74,31 @@ local function log(n, kind, h, revocation)
 end
 local GRANTS, HANDS, RELEASES, EXPIRES, REVOKES = 1, 2, 3, 4, 5
 
+-- short reads a claim in its short form.
+local function short(n, v)
+  local token, granted, proved, at = string.match(v, '^f(%d+) (%d+) (%d+) %d+ %d+ ()')
+  local c = cmsgpack.unpack(string.sub(v, at))
+  c[TOKEN], c[GRANTED], c[HEARD], c[UNTIL] = token, tonumber(granted), tonumber(granted), proved + c[TTL]
+  if c[UNITS] == c[CAP] then
+    c[FENCE] = token
+  elseif c[CAP] == UNLIMITED then
+    c[FENCE], n.gen = token, token
+  else
+    c[FENCE] = '0'
+  end
+  n.stored, n.claims[1] = true, c
+  return n
+end
+
 -- load reads the state of the name at key.
 local function load(key, name)
   local n = {key = key, name = name, claims = {}, took = 0, gen = '', line = 0, tail = 0}
   local v = call('GET', key)
   if not v then return n end
+  if string.sub(v, 1, 1) == 'f' then
+    local ok = pcall(short, n, v)
+    if ok then return n end
+  end
   local ok, s = pcall(cmsgpack.unpack, v)
   if not ok or type(s) ~= 'table' or s[1] ~= 'd1' then
     error({err = 'WRONGTYPE the key ' .. key .. ' holds something else than the state of a lock'})
