@@ -36,7 +36,7 @@ const lockName = "the lock"
 func newRig(t testing.TB, s *Stage, set dibs.Settings) *rig {
 	t.Helper()
 	r := &rig{Stage: s, calls: new(Recorder), link: NewLink(), inner: s.Open(t), other: s.Open(t)}
-	r.ttl = s.TTL(time.Second)
+	r.ttl = s.TTL(2 * time.Second)
 	if s.Bubble {
 		r.ttl = s.TTL(6 * time.Second)
 	}
