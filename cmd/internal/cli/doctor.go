@@ -133,10 +133,17 @@ func (d *doctor) examine(ctx context.Context) {
 	switch {
 	case store.Facts().Driver == "mem":
 		d.fail("locks", failf(exitConfig, "the store is this process's memory: no other process shares it\nchoose one that all processes reach, with --store or DIBS_STORE_URL"))
-	case d.probe(ctx, store):
+	case d.answers(ctx, store):
 		d.after(ctx, store)
 	}
 	d.neighbours()
+}
+
+// answers probes a store that may hang.
+func (d *doctor) answers(ctx context.Context, store driver.Store) bool {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	return d.probe(ctx, store)
 }
 
 // open opens the store without a journal: what the doctor does is no history.
