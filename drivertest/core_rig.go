@@ -60,7 +60,7 @@ func newRig(t testing.TB, s *Stage, set dibs.Settings) *rig {
 		r.link.Delay(0, 0)
 		r.link.Set(Pass)
 		r.around.Store(nil)
-		ctx, cancel := context.WithTimeout(context.Background(), 2*r.ttl+r.Grace())
+		ctx, cancel := context.WithTimeout(context.Background(), 2*max(r.ttl, set.TTL)+r.Grace())
 		defer cancel()
 		if err := client.Close(ctx); err != nil && !r.left {
 			t.Errorf("closing the client: %v", err)

@@ -54,3 +54,6 @@ func fastDir(t testing.TB) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
+
+// TestTorture is the long run: see scripts/torture.sh.
+func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, plain) }
