@@ -97,21 +97,21 @@ func TestDocsCanBeTyped(t *testing.T) {
 	}
 }
 
-type block struct{ kind, text string }
+type docBlock struct{ kind, text string }
 
-func fenced(doc string) (blocks []block) {
+func fenced(doc string) (blocks []docBlock) {
 	parts := strings.Split(doc, "\n```")
 	for i := 1; i < len(parts); i += 2 {
 		kind, text, _ := strings.Cut(parts[i], "\n")
-		blocks = append(blocks, block{kind, text})
+		blocks = append(blocks, docBlock{kind, text})
 	}
 	return blocks
 }
 
 var (
-	array  = regexp.MustCompile(`\["dibs".*\]|CMD (\[.*\])`)
-	typed  = regexp.MustCompile(`(?:^|[\s;&|(]|/bin/)dibs ((?:\S).*)`)
-	quoted = strings.NewReplacer("\\\n", " ")
+	docArray  = regexp.MustCompile(`\["dibs".*\]|CMD (\[.*\])`)
+	docLine   = regexp.MustCompile(`(?:^|[\s;&|(]|/bin/)dibs ((?:\S).*)`)
+	docJoiner = strings.NewReplacer("\\\n", " ")
 )
 
 // commandsIn finds the arguments of each dibs in a shell's lines, in a JSON array,
@@ -119,7 +119,7 @@ var (
 func commandsIn(t *testing.T, text string) (all [][]string) {
 	t.Helper()
 	var words []string
-	for _, m := range array.FindAllStringSubmatch(text, -1) {
+	for _, m := range docArray.FindAllStringSubmatch(text, -1) {
 		var more []string
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(m[0], "CMD ")), &more); err != nil {
 			t.Errorf("%s: %v", m[0], err)
@@ -129,12 +129,12 @@ func commandsIn(t *testing.T, text string) (all [][]string) {
 	if words != nil {
 		return [][]string{words[1:]}
 	}
-	for line := range strings.Lines(quoted.Replace(text)) {
-		m := typed.FindStringSubmatch(line)
+	for line := range strings.Lines(docJoiner.Replace(text)) {
+		m := docLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		words := split(m[1])
+		words := shellSplit(m[1])
 		all = append(all, words)
 		for _, w := range words {
 			all = append(all, commandsIn(t, w)...)
@@ -143,8 +143,8 @@ func commandsIn(t *testing.T, text string) (all [][]string) {
 	return all
 }
 
-// split cuts a command line into words as a shell does, up to an operator.
-func split(line string) (words []string) {
+// shellSplit cuts a command line into words as a shell does, up to an operator.
+func shellSplit(line string) (words []string) {
 	var word strings.Builder
 	in, any := rune(0), false
 	flush := func() {
@@ -228,7 +228,7 @@ func TestDocsHaveEveryField(t *testing.T) {
 	t.Parallel()
 	known := make(map[string]bool)
 	for _, v := range []any{keyStatus{}, change{}, hold{}, unlocked{}, fenceReport{}, diagnosis{}, versionReport{}} {
-		fields(reflect.TypeOf(v), known)
+		jsonFields(reflect.TypeOf(v), known)
 	}
 	doc := readDocs(t)
 	for name := range known {
@@ -245,7 +245,7 @@ func TestDocsHaveEveryField(t *testing.T) {
 			if err := json.Unmarshal([]byte(line), &v); err != nil {
 				t.Errorf("%v: %s", err, line)
 			}
-			for _, name := range keys(v) {
+			for _, name := range jsonKeys(v) {
 				if !known[name] {
 					t.Errorf("docs/cli.md: nothing prints the field %s", name)
 				}
@@ -254,31 +254,31 @@ func TestDocsHaveEveryField(t *testing.T) {
 	}
 }
 
-// fields collects the names that t has in JSON.
-func fields(t reflect.Type, into map[string]bool) {
+// jsonFields collects the names that t has in JSON.
+func jsonFields(t reflect.Type, into map[string]bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
-		fields(t.Elem(), into)
+		jsonFields(t.Elem(), into)
 	case reflect.Struct:
 		for f := range t.Fields() {
 			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 				into[name] = true
-				fields(f.Type, into)
+				jsonFields(f.Type, into)
 			}
 		}
 	}
 }
 
-// keys lists the names in a JSON value.
-func keys(v any) (names []string) {
+// jsonKeys lists the names in a JSON value.
+func jsonKeys(v any) (names []string) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			names = append(names, keys(e)...)
+			names = append(names, jsonKeys(e)...)
 		}
 	case map[string]any:
 		for name, e := range v {
-			names = append(append(names, name), keys(e)...)
+			names = append(append(names, name), jsonKeys(e)...)
 		}
 	}
 	return names
