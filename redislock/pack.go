@@ -89,7 +89,11 @@ func packID(id string) string {
 
 // packProof packs what renew.lua asks of c.
 func packProof(c driver.Claim) string {
-	return rueidis.BinaryString(packed(4).text(c.ID).text(digits(c.Token)).span(c.TTL).span(c.Patience))
+	p := make(packer, 0, 96)
+	p = strconv.AppendUint(p, c.Token, 10)
+	p = strconv.AppendInt(append(p, ' '), micros(c.TTL), 10)
+	p = strconv.AppendInt(append(p, ' '), micros(c.Patience), 10)
+	return rueidis.BinaryString(append(p, ' ').text(c.ID))
 }
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }

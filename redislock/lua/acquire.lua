@@ -18,14 +18,15 @@
 -- A holder is state, token, fence, units, capacity, age, left, TTL, note.
 --
 -- It may not run out of memory: what it adds has to be refused then.
-local M, J = KEYS[1], KEYS[3] or false
+local M, J, v = KEYS[1], KEYS[3] or false, nil
 if not J and ARGV[2] ~= '' then
   -- The usual case, with as little work as can be: nobody has the name. It is
   -- what take does on an empty name.
   local t = redis.call('TIME')
   local now = t[1] .. string.sub('00000' .. t[2], -6)
   local rest = ' ' .. now .. ' ' .. now .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[1]
-  if not redis.call('SET', KEYS[2], 'f' .. now .. rest, 'PX', ARGV[3], 'NX', 'GET') then
+  v = redis.call('SET', KEYS[2], 'f' .. now .. rest, 'PX', ARGV[3], 'NX', 'GET')
+  if not v then
     local token, mark = now, redis.call('SET', M, now, 'GET')
     if mark and (#mark > #now or #mark == #now and mark >= now) then
       redis.call('SET', M, mark)
@@ -37,7 +38,7 @@ if not J and ARGV[2] ~= '' then
   end
 end
 --#lib
-local c, n = cmsgpack.unpack(ARGV[1]), load(KEYS[2], ARGV[4])
+local c, n = cmsgpack.unpack(ARGV[1]), load(KEYS[2], ARGV[4], v)
 local refused, queues = judge(n, c)
 if not refused then
   refused = take(n, c)

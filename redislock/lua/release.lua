@@ -29,7 +29,7 @@ if not J and ARGV[3] == '0' then
 end
 --#lib
 local id, token = cmsgpack.unpack(ARGV[1]), ARGV[2]
-local n = load(KEYS[2], ARGV[4])
+local n = load(KEYS[2], ARGV[4], v)
 finish(n)
 local h = granted(n, id)
 local reply = {'released'}

@@ -5,7 +5,7 @@
 -- KEYS[2...]   the names, one for each claim, not distinct
 -- KEYS[last]   the journal, if it is on
 -- ARGV[1]      how many claims there are
--- ARGV[2...]   for each {id, token or '0', TTL, patience}, packed
+-- ARGV[2...]   for each "<token or 0> <TTL> <patience> <ID, packed>"
 -- ARGV[...]    then the names in plain, if the journal is on
 --
 -- Replies, for each claim
@@ -26,11 +26,11 @@ if not J then
   local t = redis.call('TIME')
   local now = t[1] .. string.sub('00000' .. t[2], -6)
   for i = 1, count do
-    local key, r = KEYS[i + 1], cmsgpack.unpack(ARGV[i + 1])
-    local v = redis.pcall('GET', key)
+    local key, v = KEYS[i + 1], redis.pcall('GET', KEYS[i + 1])
+    local asked, wants, id = string.match(ARGV[i + 1], '^(%d+) (%d+) %d+ ()')
     local token, granted, proved, ttl, life, at = string.match(type(v) == 'string' and v or '', '^f(%d+) (%d+) (%d+) (%d+) (%d+) ()')
-    local id = token == r[2] and ttl + 0 == r[3] and now + 0 < proved + ttl and cmsgpack.pack(r[1])
-    if id and string.sub(v, at + 3, at + 2 + #id) == id then
+    if token == asked and ttl == wants and now + 0 < proved + ttl and
+      string.sub(v, at + 3, at + 3 + #ARGV[i + 1] - id) == string.sub(ARGV[i + 1], id) then
       v = 'f' .. token .. ' ' .. granted .. ' ' .. now .. ' ' .. ttl .. ' ' .. life .. ' ' .. string.sub(v, at)
       redis.call('SET', key, v, 'PX', life)
       all[i] = 'proved'
@@ -44,17 +44,18 @@ else
 end
 --#lib
 local function renew(n, r)
-  local id, token = r[1], r[2]
+  local token, ttl, patience, at = string.match(r, '^(%d+) (%d+) (%d+) ()')
+  local id = cmsgpack.unpack(string.sub(r, at))
   local h = granted(n, id)
   if not h and token == '0' then
     local p = waiting(n, id)
     if not p then return nothing(n) end
-    refresh(n, p, r[4]) -- and no more: to be refreshed is not to ask
+    refresh(n, p, tonumber(patience)) -- and no more: to be refreshed is not to ask
     return (refuses(n, p, p[TOKEN]))
   end
   if not h or token ~= '0' and token ~= h[TOKEN] then return nothing(n) end
   if h[STATE] == REVOKED then return revoked() end
-  prove(n, h, r[3])
+  prove(n, h, tonumber(ttl))
   if token == '0' then return grants(h) end
   return {'proved'}
 end
@@ -69,7 +70,7 @@ for _, i in ipairs(slow) do
     ns[key] = n
     if ok then finish(n) end
   end
-  all[i] = n.failed and {'failed', n.failed} or renew(n, cmsgpack.unpack(ARGV[i + 1]))
+  all[i] = n.failed and {'failed', n.failed} or renew(n, ARGV[i + 1])
 end
 for _, n in pairs(ns) do
   if not n.failed then save(n) end
