@@ -18,7 +18,7 @@ import (
 func (a *attempt) wait(ctx context.Context) (*Lease, error) {
 	c := a.client.core
 	w := newWaiter(a)
-	defer w.leave()
+	defer func() { w.leave() }() // of whichever is the last
 	var last error
 	for try := 0; ; {
 		if cause := a.over(ctx); cause != nil {

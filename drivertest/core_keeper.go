@@ -3,6 +3,9 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,33 +15,32 @@ import (
 
 var keeperLaws = []law{
 	{number: 42, name: "AHungRenewalDelaysNoOther", test: hungRenewal},
+	{number: 42, name: "AHungShardDelaysNoOther", test: hungShard},
 	{number: 42, name: "DueTogetherGoTogether", test: dueTogether},
 	{number: 42, name: "BatchesAreBounded", test: batchesAreBounded},
 	{number: 42, name: "RenewalsAreTimedOut", test: renewalsAreTimedOut},
 }
 
+// hungRenewal takes a lease while the renewal of another with ten times its TTL
+// hangs.
 func hungRenewal(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
 	slow, err := r.client.With(dibs.Settings{TTL: 10 * r.ttl}).Mutex("slow").TryLock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fast := r.tryLock(t)
-	hung := make(chan struct{}, 1)
+	hung := make(chan struct{})
+	var once sync.Once
 	r.link.Pick(func(c Call) (Fault, bool) {
-		for _, claim := range c.Claims {
-			if c.Op == OpRenew && claim.Name == "slow" {
-				select {
-				case hung <- struct{}{}:
-				default:
-				}
-				return BlackHole, true
-			}
+		if c.Op != OpRenew || !about(c, "slow") {
+			return Pass, false
 		}
-		return Pass, false
+		once.Do(func() { close(hung) })
+		return BlackHole, true
 	})
-	<-hung // a third of ten TTLs from here
-	time.Sleep(2 * r.ttl)
+	<-hung
+	fast := r.tryLock(t)
+	time.Sleep(2 * r.ttl) // and the call hangs for longer
 	if err := fast.Check(); err != nil {
 		t.Errorf("a hung renewal of another lease: %v", err)
 	}
@@ -50,6 +52,47 @@ func hungRenewal(t *testing.T, s *Stage) {
 	if err := slow.Check(); err != nil {
 		t.Errorf("the renewal that hung was not retried in time: %v", err)
 	}
+}
+
+// hungShard renews two leases of which one is on a shard that hangs: the store
+// answers by its ctx with what it knows (law 15).
+func hungShard(t *testing.T, s *Stage) {
+	r := newRig(t, s, dibs.Settings{})
+	if _, err := r.client.With(dibs.Settings{TTL: 10 * r.ttl}).Mutex("slow").TryLock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fast := r.tryLock(t)
+	var shared atomic.Int64
+	r.between(func(ctx context.Context, c Call, do func(context.Context) Answer) Answer {
+		if c.Op != OpRenew || !about(c, "slow") {
+			return do(ctx)
+		}
+		if len(c.Claims) > 1 {
+			shared.Add(1)
+		}
+		proofs := make([]driver.Proof, len(c.Claims))
+		for i, claim := range c.Claims {
+			if claim.Name != "slow" {
+				proofs[i] = RenewOne(ctx, r.inner, claim)
+			}
+		}
+		<-ctx.Done()
+		for i, claim := range c.Claims {
+			if claim.Name == "slow" {
+				proofs[i].Err = ErrCut
+			}
+		}
+		return Answer{Proofs: proofs, Err: ErrCut}
+	})
+	time.Sleep(8 * r.ttl)
+	if err := fast.Check(); err != nil {
+		t.Errorf("beside a lease on a hung shard (%d calls were for both): %v", shared.Load(), err)
+	}
+}
+
+// about tells whether c is about name.
+func about(c Call, name string) bool {
+	return slices.ContainsFunc(c.Claims, func(claim driver.Claim) bool { return claim.Name == name })
 }
 
 // many locks n names, one after the other, within the given time.

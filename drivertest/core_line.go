@@ -139,7 +139,8 @@ func movedKeepsPace(t *testing.T, s *Stage) {
 }
 
 func lapsedComesBack(t *testing.T, s *Stage) {
-	r := newRig(t, s, dibs.Settings{})
+	// A store that is silent for a TTL would be an error.
+	r := newRig(t, s, dibs.Settings{TTL: s.TTL(3*s.Facts.HandOver + 2*time.Second)})
 	r.needsLine(t)
 	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
 	l := r.lock(t)

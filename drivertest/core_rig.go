@@ -36,7 +36,7 @@ const lockName = "the lock"
 func newRig(t testing.TB, s *Stage, set dibs.Settings) *rig {
 	t.Helper()
 	r := &rig{Stage: s, calls: new(Recorder), link: NewLink(), inner: s.Open(t), other: s.Open(t)}
-	r.ttl = s.TTL(time.Second)
+	r.ttl = s.TTL(2 * time.Second)
 	if s.Bubble {
 		r.ttl = s.TTL(6 * time.Second)
 	}
@@ -60,7 +60,7 @@ func newRig(t testing.TB, s *Stage, set dibs.Settings) *rig {
 		r.link.Delay(0, 0)
 		r.link.Set(Pass)
 		r.around.Store(nil)
-		ctx, cancel := context.WithTimeout(context.Background(), 2*r.ttl+r.Grace())
+		ctx, cancel := context.WithTimeout(context.Background(), 2*max(r.ttl, set.TTL)+r.Grace())
 		defer cancel()
 		if err := client.Close(ctx); err != nil && !r.left {
 			t.Errorf("closing the client: %v", err)

@@ -21,6 +21,7 @@ var trustLaws = []law{
 	{number: 35, name: "LostIsFinal", test: lostIsFinal},
 	{number: 36, name: "LateGrantIsGivenBack", test: lateGrantIsGivenBack},
 	{number: 36, name: "LateGrantIsAskedForAgain", test: lateGrantIsAskedForAgain},
+	{number: 36, name: "LateGrantLeavesNoSubscription", test: lateGrantLeavesNoSubscription},
 	{number: 40, name: "CheckIsExact", test: checkIsExact, alone: true},
 }
 
@@ -211,6 +212,45 @@ func lateGrantIsAskedForAgain(t *testing.T, s *Stage) {
 	time.Sleep(r.ttl)
 	if err := l.Check(); err != nil {
 		t.Errorf("Check a TTL later: %v", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+}
+
+// lateGrantLeavesNoSubscription waits behind its own late grant, which is being
+// given back, and so subscribes in the attempt that comes after it.
+func lateGrantLeavesNoSubscription(t *testing.T, s *Stage) {
+	r := newRig(t, s, dibs.Settings{})
+	r.needsLine(t)
+	r.slow()
+	slow := *r.around.Load()
+	var begun, ended atomic.Int64
+	r.between(func(ctx context.Context, c Call, do func(context.Context) Answer) Answer {
+		if c.Op == OpRelease {
+			time.Sleep(r.ttl / 20)
+		}
+		a := slow(ctx, c, do)
+		if v, ok := a.Value.(watched); ok && a.Err == nil {
+			begun.Add(1)
+			stop, once := v.stop, new(sync.Once)
+			v.stop = func() {
+				once.Do(func() { ended.Add(1) })
+				stop()
+			}
+			a.Value = v
+		}
+		return a
+	})
+	l, err := r.client.Mutex(lockName).Lock(t.Context())
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	if begun.Load() == 0 {
+		t.Error("nobody subscribed")
+	}
+	if n := begun.Load() - ended.Load(); n != 0 {
+		t.Errorf("%d subscriptions are left", n)
 	}
 	if err := l.Release(t.Context()); err != nil {
 		t.Errorf("Release: %v", err)

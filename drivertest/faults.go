@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -98,12 +100,7 @@ func (l *LocalLink) Pick(pick func(Call) (Fault, bool)) {
 // nil Pick.
 func (l *LocalLink) On(f Fault, ops ...Op) {
 	l.Pick(func(c Call) (Fault, bool) {
-		for _, op := range ops {
-			if c.Op == op {
-				return f, true
-			}
-		}
-		return Pass, false
+		return f, slices.Contains(ops, c.Op)
 	})
 }
 
@@ -129,11 +126,7 @@ func (l *LocalLink) Land() {
 func (l *LocalLink) Injected() map[Fault]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := make(map[Fault]int)
-	for f, k := range l.injected {
-		n[f] = k
-	}
-	return n
+	return maps.Clone(l.injected)
 }
 
 // Around puts the link in front of a store: see [Wrap].

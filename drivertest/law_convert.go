@@ -152,7 +152,7 @@ var l21 = parts{
 		}
 		a, b := s.Open(t), s.Open(t)
 		other, _ := MustAcquire(t, b, Reader(fresh(), s.long()))
-		r, _ := MustAcquire(t, a, Reader(other.Name, 3*s.tick()))
+		r, _ := MustAcquire(t, a, delay(Reader(other.Name, 3*s.tick()), s.long())) // which closes it to nobody but writers
 		c := s.clock()
 		m := with(into(r, Mutex("", s.long())), s.long())
 		queued(t, a, m)

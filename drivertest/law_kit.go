@@ -21,7 +21,8 @@ type part struct {
 }
 
 // run runs the parts: one after the other in a bubble, which has no sub-tests
-// and where time costs nothing, and side by side elsewhere.
+// and where time costs nothing, and side by side elsewhere. There most of them
+// sleep most of the time: go test -parallel 64 is not too much.
 func (ps parts) run(t *testing.T, s *Stage) {
 	for _, p := range ps {
 		if s.Bubble {

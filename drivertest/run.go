@@ -67,7 +67,7 @@ func Run(t *testing.T, h Harness) {
 
 // atOnce is how many laws run side by side in real time, where they mostly wait:
 // many more than there are processors.
-const atOnce = 16
+const atOnce = 8
 
 // runLaws runs the laws that must be alone, and then all the others.
 func runLaws(t *testing.T, h Harness) {

@@ -14,15 +14,22 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	msgs, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with([]string{c.Name}, s.pack(c)))
+	ttl := ""
+	if c.From == "" {
+		ttl = strconv.FormatInt(micros(c.TTL), 10)
+	}
+	m, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with(c.Name, s.pack(c), ttl, life(c)))
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	a := read(c.Name, msgs)
+	a := read(c.Name, m)
 	if a.err != nil {
 		return driver.Grant{}, a.err
 	}
 	a.grant.TTL = c.TTL
+	if a.fresh && c.Mode() != driver.Counted {
+		a.grant.Fence = a.grant.Token
+	}
 	return a.grant, nil
 }
 
@@ -53,11 +60,11 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 	if len(cs) == 0 {
 		return nil, s.enter(ctx)
 	}
-	msgs, err := s.eval(ctx, acquireAllScript, "", s.on(names...), s.with(names, args...))
+	m, err := s.eval(ctx, acquireAllScript, "", s.on(names...), s.withAll(names, args))
 	if err != nil {
 		return nil, err
 	}
-	return readAll(cs, msgs)
+	return readAll(cs, m)
 }
 
 func (s *Store) pack(c driver.Claim) string {

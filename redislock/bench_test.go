@@ -2,14 +2,12 @@ package redislock_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/dibslock/dibs"
-	"github.com/dibslock/dibs/driver"
 	"github.com/dibslock/dibs/drivertest"
 	"github.com/dibslock/dibs/internal/servers"
 )
@@ -38,8 +36,9 @@ func BenchmarkUncontended(b *testing.B) {
 			}
 		}
 	})
-	s := open(b, r.Addr(), space())
+	params := space()
 	b.Run("store", func(b *testing.B) {
+		s := open(b, r.Addr(), params)
 		b.ReportAllocs()
 		for b.Loop() {
 			m := drivertest.Mutex("lock", 30*time.Second)
@@ -54,7 +53,7 @@ func BenchmarkUncontended(b *testing.B) {
 		}
 	})
 	b.Run("mutex", func(b *testing.B) {
-		client, err := dibs.New(s, nil)
+		client, err := dibs.New(open(b, r.Addr(), params), nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -71,8 +70,3 @@ func BenchmarkUncontended(b *testing.B) {
 		}
 	})
 }
-
-var (
-	_ = fmt.Sprint
-	_ driver.Claim
-)

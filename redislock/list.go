@@ -27,10 +27,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder
 			return
 		}
 		for chunk := range slices.Chunk(names, listCount) {
-			all, err := s.eval(ctx, listScript, "", s.on(chunk...), []string{strconv.Itoa(len(chunk))})
-			if err == nil && len(all) != len(chunk) {
-				err = errShort
-			}
+			all, err := s.evalAll(ctx, listScript, "", len(chunk), s.on(chunk...), []string{strconv.Itoa(len(chunk))})
 			if err != nil {
 				yield(driver.Holder{}, err)
 				return

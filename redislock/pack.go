@@ -74,9 +74,26 @@ func packClaim(c driver.Claim, channel string) string {
 		span(c.Patience).flag(c.Barging))
 }
 
+// life is how long a key that holds c alone is kept from each proof on: until c is
+// gone, and a while longer for the next grant to be told of its death. Scripts
+// have the same rule in save and tomb.
+func life(c driver.Claim) string {
+	d := max(c.TTL, c.Keep) + c.Delay + min(max(c.TTL, time.Second), time.Minute)
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+// packID packs an ID alone, as it stands in a claim.
+func packID(id string) string {
+	return rueidis.BinaryString(make(packer, 0, len(id)+3).text(id))
+}
+
 // packProof packs what renew.lua asks of c.
 func packProof(c driver.Claim) string {
-	return rueidis.BinaryString(packed(4).text(c.ID).text(digits(c.Token)).span(c.TTL).span(c.Patience))
+	p := make(packer, 0, 96)
+	p = strconv.AppendUint(p, c.Token, 10)
+	p = strconv.AppendInt(append(p, ' '), micros(c.TTL), 10)
+	p = strconv.AppendInt(append(p, ' '), micros(c.Patience), 10)
+	return rueidis.BinaryString(append(p, ' ').text(c.ID))
 }
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }

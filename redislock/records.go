@@ -32,12 +32,9 @@ func (s *Store) records(ctx context.Context, at []string) ([]driver.Record, time
 	for i, key := range at {
 		keys[i] = s.keys.record(key)
 	}
-	msgs, err := s.eval(ctx, recordGetScript, at[0], keys, nil)
+	msgs, err := s.evalAll(ctx, recordGetScript, at[0], len(at)+1, keys, nil)
 	if err != nil {
 		return nil, time.Time{}, err
-	}
-	if len(msgs) != len(at)+1 {
-		return nil, time.Time{}, errShort
 	}
 	head, err := msgs[0].ToArray()
 	f := &fields{rest: head, err: err}
@@ -73,7 +70,7 @@ func (s *Store) Put(ctx context.Context, r driver.Record) (uint64, error) {
 		return 0, err
 	}
 	ms := (r.Retention + time.Millisecond - 1) / time.Millisecond
-	msgs, err := s.eval(ctx, recordPutScript, r.Key, []string{s.keys.mark(), s.keys.record(r.Key)},
+	msgs, err := s.evalAll(ctx, recordPutScript, r.Key, 2, []string{s.keys.mark(), s.keys.record(r.Key)},
 		[]string{digits(r.Version), r.TokenName, digits(r.Token), string(r.Value), strconv.FormatInt(int64(ms), 10)})
 	if err != nil {
 		return 0, err
@@ -96,13 +93,13 @@ func (s *Store) Delete(ctx context.Context, key string, version uint64) error {
 	if err := driver.CheckName(key); err != nil {
 		return err
 	}
-	msgs, err := s.eval(ctx, recordDeleteScript, key, []string{s.keys.record(key)}, []string{digits(version)})
+	msgs, err := s.evalAll(ctx, recordDeleteScript, key, 2, []string{s.keys.record(key)}, []string{digits(version)})
 	if err != nil {
 		return err
 	}
-	f := &fields{rest: msgs}
-	if f.text() == "stale" {
-		return stale(key, version, f.number())
+	f := fields{rest: msgs}
+	if kind, old := f.text(), f.number(); f.err == nil && kind == "stale" {
+		return stale(key, version, old)
 	}
 	return f.err
 }

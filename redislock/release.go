@@ -19,11 +19,11 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Keep > 0 {
 		keep = "1"
 	}
-	msgs, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with([]string{c.Name}, c.ID, digits(c.Token), keep))
+	m, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with(c.Name, packID(c.ID), digits(c.Token), keep))
 	if err != nil {
 		return err
 	}
-	return read(c.Name, msgs).err
+	return read(c.Name, m).err
 }
 
 // Revoke takes away the claim with r.Token. A claim that has ended already, and
@@ -40,9 +40,9 @@ func (s *Store) Revoke(ctx context.Context, r driver.Revocation) error {
 	if r.Now {
 		now = "1"
 	}
-	msgs, err := s.eval(ctx, revokeScript, r.Name, s.on(r.Name), s.with([]string{r.Name}, digits(r.Token), now, r.Reason))
+	m, err := s.eval(ctx, revokeScript, r.Name, s.on(r.Name), s.with(r.Name, digits(r.Token), now, r.Reason))
 	if err != nil {
 		return err
 	}
-	return read(r.Name, msgs).err
+	return read(r.Name, m).err
 }

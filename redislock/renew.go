@@ -34,10 +34,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 	if len(good) == 0 {
 		return proofs, s.enter(ctx)
 	}
-	msgs, err := s.eval(ctx, renewScript, "", s.on(names...), s.with(names, args...))
-	if err == nil && len(msgs) != len(good) {
-		err = errShort
-	}
+	msgs, err := s.evalAll(ctx, renewScript, "", len(good), s.on(names...), s.withAll(names, args))
 	if err != nil {
 		// A rejection of the whole call is not certain of any claim: whoever
 		// was granted it before still holds it.
@@ -48,12 +45,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 		return proofs, err
 	}
 	for at, i := range good {
-		row, err := msgs[at].ToArray()
-		if err != nil {
-			proofs[i] = driver.Proof{Err: err}
-			continue
-		}
-		proofs[i] = prove(cs[i], proofs[i].TTL, read(cs[i].Name, row))
+		proofs[i] = prove(cs[i], proofs[i].TTL, read(cs[i].Name, msgs[at]))
 	}
 	return proofs, nil
 }

@@ -78,15 +78,30 @@ func (f *fields) holder(name string) *driver.Holder {
 // answer is a reply about one claim on a name.
 type answer struct {
 	grant driver.Grant // without its TTL
+	fresh bool         // the fence is not told: it is the token, or there is none
 	err   error
 }
 
-// read reads the reply msgs about a claim on name.
-func read(name string, msgs []rueidis.RedisMessage) answer {
-	f := fields{rest: msgs}
-	var a answer
-	kind, about, _ := strings.Cut(f.text(), " ")
+// read reads the reply m about a claim on name: an array, or its first element
+// alone.
+func read(name string, m rueidis.RedisMessage) answer {
+	if !m.IsArray() {
+		s, err := m.ToString()
+		return readFields(name, s, fields{err: err})
+	}
+	row, err := m.ToArray()
+	f := fields{row, err}
+	first := f.text()
+	return readFields(name, first, f)
+}
+
+// readFields reads a reply that begins with first.
+func readFields(name, first string, f fields) (a answer) {
+	kind, about, _ := strings.Cut(first, " ")
 	switch kind {
+	case "fresh":
+		a.fresh = true
+		a.grant.Token, f.err = strconv.ParseUint(about, 10, 64)
 	case "granted":
 		a.grant, f.err = readGrant(about)
 	case "proved", "released":
@@ -103,7 +118,9 @@ func read(name string, msgs []rueidis.RedisMessage) answer {
 	case "failed":
 		a.err = reply(name, f.text())
 	default:
-		f.err = fmt.Errorf("redis: an unknown reply %q", kind)
+		if f.err == nil {
+			f.err = fmt.Errorf("redis: an unknown reply %q", kind)
+		}
 	}
 	if f.err != nil {
 		return answer{err: f.err} // unknown

@@ -72,18 +72,31 @@ func (s *Store) enter(ctx context.Context) error {
 var errClosed = fmt.Errorf("redis: %w", driver.ErrClosed)
 
 // eval runs a script about names; name is what an error is about.
-func (s *Store) eval(ctx context.Context, sc *script, name string, keys, args []string) ([]rueidis.RedisMessage, error) {
+func (s *Store) eval(ctx context.Context, sc *script, name string, keys, args []string) (rueidis.RedisMessage, error) {
 	if err := s.enter(ctx); err != nil {
-		return nil, err
+		return rueidis.RedisMessage{}, err
 	}
 	if s.keys.plain {
 		sc = sc.plain
 	}
-	all, err := s.link.eval(ctx, sc, keys, args).ToArray()
+	m, err := s.link.eval(ctx, sc, keys, args).ToMessage()
 	if err != nil {
-		return nil, s.failed(ctx, name, err)
+		return m, s.failed(ctx, name, err)
 	}
-	return all, nil
+	return m, nil
+}
+
+// evalAll is eval of a script that replies an array of n elements.
+func (s *Store) evalAll(ctx context.Context, sc *script, name string, n int, keys, args []string) ([]rueidis.RedisMessage, error) {
+	m, err := s.eval(ctx, sc, name, keys, args)
+	if err != nil {
+		return nil, err
+	}
+	all, err := m.ToArray()
+	if err == nil && len(all) != n {
+		err = errShort
+	}
+	return all, err
 }
 
 // failed is failed, but for a store that was closed meanwhile.
@@ -113,7 +126,14 @@ func (s *Store) on(names ...string) []string {
 }
 
 // with appends to args what a script needs to know for the journal.
-func (s *Store) with(names []string, args ...string) []string {
+func (s *Store) with(name string, args ...string) []string {
+	if s.journal {
+		args = append(args, name)
+	}
+	return args
+}
+
+func (s *Store) withAll(names, args []string) []string {
 	if s.journal {
 		args = append(args, names...)
 	}

@@ -13,6 +13,9 @@ import (
 
 // TestConformance runs the laws in real time, with file events.
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes of real time; the bubble has the same laws")
+	}
 	drivertest.Run(t, drivertest.Harness{Name: "sqlite", New: storage(func() *sqlitelock.Options {
 		return &sqlitelock.Options{Journal: true}
 	}, 300*time.Millisecond)})
@@ -51,3 +54,6 @@ func fastDir(t testing.TB) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
+
+// TestTorture is the long run: see scripts/torture.sh.
+func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, plain) }

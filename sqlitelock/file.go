@@ -37,7 +37,7 @@ func findFile(path string, force bool) (*file, error) {
 	defer openMu.Unlock()
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, e := os.Lstat(path); e == nil {
+		if link, e := os.Lstat(path); e == nil && link.Mode()&fs.ModeSymlink != 0 {
 			return reject("it is a symbolic link to nothing")
 		}
 		if err := makeFile(path, dir); err != nil {

@@ -27,6 +27,7 @@ const (
 type lookout struct {
 	s    *Store
 	kick chan struct{} // look at the waiters, and whether there are any
+	dead chan struct{} // a death was seen: sweep
 	gone chan struct{}
 
 	mu    sync.Mutex // guards inbox and deaf
@@ -35,7 +36,7 @@ type lookout struct {
 }
 
 func newLookout(s *Store) *lookout {
-	return &lookout{s: s, kick: make(chan struct{}, 1), gone: make(chan struct{}), deaf: s.opts.noEvents}
+	return &lookout{s: s, kick: make(chan struct{}, 1), dead: make(chan struct{}, 1), gone: make(chan struct{}), deaf: s.opts.noEvents}
 }
 
 // listen makes the life file and listens to it.
@@ -70,6 +71,14 @@ func (l *lookout) wakeUp() {
 	}
 }
 
+// sawDeath makes the lookout clear away what the dead have left.
+func (l *lookout) sawDeath() {
+	select {
+	case l.dead <- struct{}{}:
+	default:
+	}
+}
+
 // run looks until the store is closed.
 func (l *lookout) run() {
 	defer close(l.gone)
@@ -93,6 +102,8 @@ func (l *lookout) run() {
 		case <-l.s.stop:
 			return
 		case <-sweep.C:
+			l.sweep(ctx)
+		case <-l.dead:
 			l.sweep(ctx)
 		case <-l.kick:
 			again = 2

@@ -143,13 +143,17 @@ func (c *conn) stmt(name string) (*stmt, error) {
 
 // run executes the statement called name.
 func (c *conn) run(name string, args ...sqldriver.Value) error {
+	_, err := c.exec(name, args...)
+	return err
+}
+
+func (c *conn) exec(name string, args ...sqldriver.Value) (sqldriver.Result, error) {
 	s, err := c.stmt(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// The background ctx cannot end, so the driver starts no goroutine for it.
-	_, err = s.raw.ExecContext(context.Background(), s.named(args))
-	return err
+	return s.raw.ExecContext(context.Background(), s.named(args))
 }
 
 // each yields the rows of the statement called name until f returns false. A

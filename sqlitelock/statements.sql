@@ -39,6 +39,11 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 --: extend
 UPDATE claims SET until = ?3, ttl = ?4 WHERE name = ?1 AND seq = ?2;
 
+--: prolong
+-- Proves a claim that was proved before, if it is still held: state 1.
+UPDATE claims SET until = max(until, ?5), ttl = ?6
+WHERE name = ?1 AND id = ?2 AND token = ?3 AND state = 1 AND until > ?4 AND domain = ?7;
+
 --: drop
 DELETE FROM claims WHERE name = ?1 AND seq = ?2;
 

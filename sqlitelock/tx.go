@@ -13,6 +13,7 @@ type tx struct {
 	step
 	s       *Store
 	v       *view
+	write   bool
 	err     error // of SQLite; the transaction fails
 	touched []*name
 	events  []driver.Event
@@ -29,7 +30,7 @@ type news struct {
 }
 
 func newTx(d *desk) *tx {
-	t := &tx{s: d.s, v: d.view}
+	t := &tx{s: d.s, v: d.view, write: d == d.s.write}
 	// Read in the transaction: whatever is judged by this moment was true then,
 	// and a caller's asked lies before it.
 	t.now, t.domain = d.s.clock.now(), d.s.clock.domain
@@ -164,6 +165,12 @@ func (t *tx) tell() {
 	}
 	for _, l := range t.losses {
 		t.s.feeds.tell(l)
+	}
+	for _, alive := range t.alive {
+		if !alive && t.write {
+			t.s.look.sawDeath()
+			break
+		}
 	}
 }
 

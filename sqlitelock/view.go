@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// maxCached is how many rows and names a view keeps.
-const maxCached = 20_000
+const (
+	// maxNames is how many names a view keeps: enough for those that are busy.
+	maxNames = 512
+	// maxRows is how many rows it keeps: enough for a few long lines.
+	maxRows = 20_000
+)
 
 // A view is what one connection knows of the file. What it has read stays true
 // until another connection commits, which SQLite's data version tells at the
@@ -18,7 +22,7 @@ type view struct {
 	version uint32
 	meta    *meta // nil: not read
 	names   map[string]*name
-	size    int
+	rows    int // of names, about
 }
 
 // meta is the row of the table meta.
@@ -68,11 +72,26 @@ func (v *view) begin(stmt string) error {
 	if err != nil {
 		return err
 	}
-	if version != v.version || v.size > maxCached {
+	if version != v.version {
 		v.forget()
 		v.version = version
 	}
+	v.trim()
 	return nil
+}
+
+// trim forgets some names, if there are too many.
+func (v *view) trim() {
+	if len(v.names) <= maxNames && v.rows <= maxRows {
+		return
+	}
+	for key, n := range v.names {
+		if len(v.names) <= maxNames/2 && v.rows <= maxRows/2 {
+			return
+		}
+		v.rows -= len(n.rows)
+		delete(v.names, key)
+	}
 }
 
 // commit ends the transaction. On an error the caller rolls back.
@@ -98,7 +117,7 @@ func (v *view) rollback() {
 }
 
 func (v *view) forget() {
-	v.meta, v.size = nil, 0
+	v.meta, v.rows = nil, 0
 	if len(v.names) > 0 || v.names == nil {
 		v.names = make(map[string]*name)
 	}
@@ -118,7 +137,7 @@ func (v *view) load(key string) (*name, error) {
 		return nil, err
 	}
 	v.names[key] = n
-	v.size += 1 + len(n.rows)
+	v.rows += len(n.rows)
 	return n, nil
 }
 
@@ -185,7 +204,7 @@ func (v *view) save(n *name) error {
 			return err
 		}
 	}
-	v.size -= len(n.gone)
+	v.rows -= len(n.gone)
 	n.gone = nil
 	for _, r := range n.rows {
 		var err error
@@ -197,7 +216,7 @@ func (v *view) save(n *name) error {
 			err = v.c.run("save", r.values(n.key)...)
 		case fresh:
 			err = v.c.run("add", r.values(n.key)...)
-			v.size++
+			v.rows++
 		}
 		if err != nil {
 			return err

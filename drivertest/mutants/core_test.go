@@ -12,6 +12,10 @@ var coreLineMutants = []mutant{
 		more: []edit{{"wait.go", "d := set.Poll - rand.N(set.Poll/4+1)", "d := set.Poll*1000 - rand.N(set.Poll/4+1)"}},
 	},
 	{
+		law: 27, what: "a moved place is renewed without a pause",
+		edit: edit{"wait.go", "w.ward.refreshed(asked)\n\t\tif held.Place == w.place {", "if held.Place == w.place {\n\t\t\tw.ward.refreshed(asked)"},
+	},
+	{
 		law: 28, what: "a waiter asks, then subscribes",
 		edit: edit{"wait.go", "if w.subscribe(ctx) {\n\t\t\t\tcontinue\n\t\t\t}", "w.subscribe(ctx)"},
 	},
@@ -115,6 +119,10 @@ var trustMutants = []mutant{
 		edit: edit{"wait.go", "w.takeBack()\n\t\t\treturn nil, a.gaveUp(cause, last)", "return nil, a.gaveUp(cause, last)"},
 	},
 	{
+		law: 37, what: "an ask that was cut off is the last word",
+		edit: edit{"wait.go", "if a.over(ctx) == nil || driver.Certain(err) {", "if true {"},
+	},
+	{
 		law: 37, what: "a cancelled ask leaves its claim",
 		edit: edit{"acquire.go", "a.takeBack()\n\t}\n\treturn nil, a.fail(err)", "}\n\treturn nil, a.fail(err)"},
 	},
@@ -132,6 +140,14 @@ var releaseMutants = []mutant{
 	{
 		law: 38, what: "a clear answer ends it",
 		edit: edit{"undo.go", "again := now < d.haunt || !clear && now < d.until", "again := !clear && now < d.until"},
+	},
+	{
+		law: 38, what: "takes back by the old token",
+		edit: edit{"undo.go", "d.claim.Token = 0 ", ""},
+	},
+	{
+		law: 38, what: "takes the first instant for never",
+		edit: edit{"clock.go", "return passed + 1", "return passed"},
 	},
 	{
 		law: 38, what: "a lease's own late asks are forgotten",

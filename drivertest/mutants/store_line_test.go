@@ -197,6 +197,7 @@ var lineMutants = []mutant{
 	{
 		law: 30, what: "every ask wakes every waiter",
 		edit: edit{acquireGo, "\tn.end(now)\n\th, p :=", "\tn.end(now)\n\tfor _, o := range n.line {\n\t\tn.m.signalLocked(o, driver.Signal{})\n\t}\n\th, p :="},
+		run:  waitingIsCheap,
 	},
 	{
 		law: 30, what: "a place that leaves wakes everyone",

@@ -8,8 +8,8 @@
 -- ARGV[2...]   the claims, packed, in the order of the names
 -- ARGV[...]    then the names in plain, if the journal is on
 --
--- Replies  for each claim as acquire.lua's grant, or one array that begins with
---          "refused" and the index of the claim that is, as acquire.lua's
+-- Replies  for each claim as acquire.lua's grant, or "refused", the index of the
+--          claim that is, and the rest as acquire.lua's refusal
 local M, count = KEYS[1], tonumber(ARGV[1])
 local J = KEYS[count + 2] or false
 --#lib
@@ -20,7 +20,7 @@ for i = 1, count do
   if r then
     table.insert(r, 1, digits(i - 1))
     table.insert(r, 1, 'refused')
-    refused = {r}
+    refused = r
     break
   end
 end

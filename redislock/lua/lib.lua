@@ -11,6 +11,12 @@
 -- of the same slot: name..':l', a list of IDs, first come first, and name..':p',
 -- a hash of places by ID. Whatever is in the hash is in the list.
 --
+-- A claim that is alone on a name where nobody waits has a shorter form, which
+-- costs the server little to make, to prove and to take away:
+-- 'f<token> <granted> <proved> <TTL> <life> <claim>', the claim packed as its
+-- request was, and its life the milliseconds for which the key is kept from each
+-- proof on.
+--
 -- Claims, places and the claims of requests are one kind of array. In a place
 -- TOKEN is its number, UNTIL its patience's end and GRANTED when it was taken.
 -- Instants are microseconds of the server's clock, durations microseconds;
@@ -22,7 +28,6 @@ local HELD, HANDED, KEPT, DRAINING, REVOKED, WAITING = 1, 2, 3, 4, 5, 6
 local UNLIMITED = 2147483647 -- the capacity of a shared claim
 local HANDOVER = 2000000     -- how long a claim handed over lives until it is heard of
 local MAXDEAD = 64           -- how many dead places one call removes
-local MAXAHEAD = 8           -- how many places ahead are asked when they die
 local JOURNAL = 10000        -- how many events the journal keeps, about
 
 local call, try = redis.call, redis.pcall
@@ -68,11 +73,31 @@ local function log(n, kind, h, revocation)
 end
 local GRANTS, HANDS, RELEASES, EXPIRES, REVOKES = 1, 2, 3, 4, 5
 
--- load reads the state of the name at key.
-local function load(key, name)
+-- short reads a claim in its short form.
+local function short(n, v)
+  local token, granted, proved, at = string.match(v, '^f(%d+) (%d+) (%d+) %d+ %d+ ()')
+  local c = cmsgpack.unpack(string.sub(v, at))
+  c[TOKEN], c[GRANTED], c[HEARD], c[UNTIL] = token, tonumber(granted), tonumber(granted), proved + c[TTL]
+  if c[UNITS] == c[CAP] then
+    c[FENCE] = token
+  elseif c[CAP] == UNLIMITED then
+    c[FENCE], n.gen = token, token
+  else
+    c[FENCE] = '0'
+  end
+  n.stored, n.claims[1] = true, c
+  return n
+end
+
+-- load reads the state of the name at key, which is v if that is known.
+local function load(key, name, v)
   local n = {key = key, name = name, claims = {}, took = 0, gen = '', line = 0, tail = 0}
-  local v = call('GET', key)
+  v = v or call('GET', key)
   if not v then return n end
+  if string.sub(v, 1, 1) == 'f' then
+    local ok = pcall(short, n, v)
+    if ok then return n end
+  end
   local ok, s = pcall(cmsgpack.unpack, v)
   if not ok or type(s) ~= 'table' or s[1] ~= 'd1' then
     error({err = 'WRONGTYPE the key ' .. key .. ' holds something else than the state of a lock'})
@@ -185,12 +210,11 @@ local function place(n, id)
   return v and cmsgpack.unpack(v)
 end
 
--- waiting returns the live place with this ID. A place without its list is one
--- that eviction has left behind: it would never be handed anything.
+-- waiting returns the live place with this ID.
 local function waiting(n, id)
   if n.line == 0 then return nil end
   local p = place(n, id)
-  if live(n, p) and call('EXISTS', n.key .. ':l') == 1 then return p end
+  if live(n, p) then return p end
 end
 
 -- leave takes the place with this ID out of the line.
@@ -285,12 +309,14 @@ local function rouse(n)
 end
 
 -- promote grants the leading places that fit, each for the hand-over TTL, and
--- signals their waiters. It follows every step that may let a place in.
+-- signals their waiters. It follows every step that may let a place in. If it
+-- comes to a live place that does not fit, that is n's head from then on.
 local function promote(n)
   local dead = 0
+  n.head = nil
   while n.line == 1 do
     local id = call('LINDEX', n.key .. ':l', 0)
-    if not id then
+    if not id then -- also if eviction has left the hash behind, whose places would never be handed anything
       n.line, n.tail, n.dirty = 0, 0, true
       call('DEL', n.key .. ':p')
       return
@@ -298,7 +324,10 @@ local function promote(n)
     local p = place(n, id)
     local alive = live(n, p)
     if not alive and dead == MAXDEAD then return rouse(n) end
-    if alive and not room(n, p) then return end
+    if alive and not room(n, p) then
+      n.head = p
+      return
+    end
     call('LPOP', n.key .. ':l')
     call('HDEL', n.key .. ':p', id)
     if alive then
@@ -314,26 +343,25 @@ local function promote(n)
   end
 end
 
--- ahead returns at most max live places that c has to wait for: those before its
--- own, or all; none that does not grow if c does.
-local function ahead(n, c, max)
-  local ps = {}
-  if n.line == 0 then return ps end
-  for at = 0, 100000, MAXAHEAD do
-    local ids = call('LRANGE', n.key .. ':l', at, at + MAXAHEAD - 1)
-    if #ids == 0 then return ps end
+-- ahead returns the first live place that c has to wait for: one before its own,
+-- or any; none that does not grow if c does.
+local function ahead(n, c)
+  if n.line == 0 then return nil end
+  local function first(p)
+    if c[FROM] ~= '' and p[FROM] == '' then return nil end -- whoever grows stands before all others
+    return p
+  end
+  if n.head then return n.head[ID] ~= c[ID] and first(n.head) or nil end
+  for at = 0, 100000, 10 do
+    local ids = call('LRANGE', n.key .. ':l', at, at + 9)
+    if #ids == 0 then return nil end
     local vs = call('HMGET', n.key .. ':p', unpack(ids))
     for i, id in ipairs(ids) do
-      if id == c[ID] then return ps end
+      if id == c[ID] then return nil end
       local p = vs[i] and cmsgpack.unpack(vs[i])
-      if live(n, p) then
-        if c[FROM] ~= '' and p[FROM] == '' then return ps end -- whoever grows stands before all others
-        ps[#ps + 1] = p
-        if #ps == max then return ps end
-      end
+      if live(n, p) then return first(p) end
     end
   end
-  return ps
 end
 
 -- queue puts c in line and returns its number.
@@ -377,12 +405,15 @@ local function refuses(n, c, number)
       if not fits then who = who or h end
     end
   end
-  for _, p in ipairs(ahead(n, c, MAXAHEAD)) do
+  -- Of the line only its first place counts: while it stands, no other's death
+  -- changes the answer.
+  local p = ahead(n, c)
+  if p then
     if c[BARGING] ~= 1 then
       soon = math.min(soon, dies(n, p))
       reserved = fits
     end
-    deadlock = deadlock or c[FROM] ~= ''
+    deadlock = c[FROM] ~= ''
   end
   if fits and not reserved or soon == math.huge then soon = now end -- it would be granted if it asked
   return shown({'held', number, digits(math.max(1000, soon - now)), reserved and '1' or '0', deadlock and '1' or '0'}, who), deadlock
@@ -408,8 +439,8 @@ local function judge(n, c)
     if granted(n, c[FROM]) then return revoked(), false end
     return nothing(n), false
   end
-  if shrinks(n, c) or room(n, c) and (c[BARGING] == 1 or #ahead(n, c, 1) == 0) then return nil end
-  p = p and waiting(n, c[ID])
+  if shrinks(n, c) or room(n, c) and (c[BARGING] == 1 or not ahead(n, c)) then return nil end
+  p = n.line == 1 and p
   local r, deadlock = refuses(n, c, p and p[TOKEN] or '0')
   return r, not p and not deadlock and c[PATIENCE] > 0
 end

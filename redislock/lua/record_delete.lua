@@ -4,7 +4,7 @@
 -- KEYS[1]  the record
 -- ARGV[1]  the version expected; '0': no record
 --
--- Replies  deleted | stale, version
+-- Replies  deleted, 0 | stale, version
 local v, version = redis.call('GET', KEYS[1]), '0'
 if v then
   local ok, r = pcall(cmsgpack.unpack, v)
@@ -15,4 +15,4 @@ if v then
 end
 if version ~= ARGV[1] then return {'stale', version} end
 redis.call('DEL', KEYS[1])
-return {'deleted'}
+return {'deleted', '0'}

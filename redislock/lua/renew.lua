@@ -5,7 +5,7 @@
 -- KEYS[2...]   the names, one for each claim, not distinct
 -- KEYS[last]   the journal, if it is on
 -- ARGV[1]      how many claims there are
--- ARGV[2...]   for each {id, token or '0', ttl, patience}, packed
+-- ARGV[2...]   for each "<token or 0> <TTL> <patience> <ID, packed>"
 -- ARGV[...]    then the names in plain, if the journal is on
 --
 -- Replies, for each claim
@@ -21,21 +21,19 @@ local M, count = KEYS[1], tonumber(ARGV[1])
 local J = KEYS[count + 2] or false
 local all, slow = {}, {}
 if not J then
-  -- The usual case, with as little work as can be: the claim is alone on its
-  -- name and lives.
+  -- The usual case, with as little work as can be: the claim is in its short
+  -- form and lives. See release.lua.
   local t = redis.call('TIME')
-  local now = t[1] * 1000000 + t[2]
+  local now = t[1] .. string.sub('00000' .. t[2], -6)
   for i = 1, count do
-    local key, r = KEYS[i + 1], cmsgpack.unpack(ARGV[i + 1])
-    local v = redis.pcall('GET', key)
-    local ok, s = pcall(cmsgpack.unpack, v)
-    local h = ok and type(s) == 'table' and s[1] == 'd1' and #s == 6 and s[6]
-    if h and h[ID] == r[1] and h[TOKEN] == r[2] and h[STATE] == HELD and now < h[UNTIL] then
-      h[TTL], h[UNTIL] = r[3], math.max(h[UNTIL], now + r[3])
-      local far = math.max(h[UNTIL], h[HEARD] + h[KEEP]) + h[DELAY] + math.max(1000000, math.min(h[TTL], 60000000))
-      far = math.max(far, s[2], s[5])
-      redis.call('SET', key, cmsgpack.pack(s), 'PXAT', string.format('%.0f', math.ceil(far / 1000)))
-      all[i] = {'proved'}
+    local key, v = KEYS[i + 1], redis.pcall('GET', KEYS[i + 1])
+    local asked, wants, id = string.match(ARGV[i + 1], '^(%d+) (%d+) %d+ ()')
+    local token, granted, proved, ttl, life, at = string.match(type(v) == 'string' and v or '', '^f(%d+) (%d+) (%d+) (%d+) (%d+) ()')
+    if token == asked and ttl == wants and now + 0 < proved + ttl and
+      string.sub(v, at + 3, at + 3 + #ARGV[i + 1] - id) == string.sub(ARGV[i + 1], id) then
+      v = 'f' .. token .. ' ' .. granted .. ' ' .. now .. ' ' .. ttl .. ' ' .. life .. ' ' .. string.sub(v, at)
+      redis.call('SET', key, v, 'PX', life)
+      all[i] = 'proved'
     else
       slow[#slow + 1] = i
     end
@@ -46,17 +44,18 @@ else
 end
 --#lib
 local function renew(n, r)
-  local id, token = r[1], r[2]
+  local token, ttl, patience, at = string.match(r, '^(%d+) (%d+) (%d+) ()')
+  local id = cmsgpack.unpack(string.sub(r, at))
   local h = granted(n, id)
   if not h and token == '0' then
     local p = waiting(n, id)
     if not p then return nothing(n) end
-    refresh(n, p, r[4]) -- and no more: to be refreshed is not to ask
+    refresh(n, p, tonumber(patience)) -- and no more: to be refreshed is not to ask
     return (refuses(n, p, p[TOKEN]))
   end
   if not h or token ~= '0' and token ~= h[TOKEN] then return nothing(n) end
   if h[STATE] == REVOKED then return revoked() end
-  prove(n, h, r[3])
+  prove(n, h, tonumber(ttl))
   if token == '0' then return grants(h) end
   return {'proved'}
 end
@@ -71,7 +70,7 @@ for _, i in ipairs(slow) do
     ns[key] = n
     if ok then finish(n) end
   end
-  all[i] = n.failed and {'failed', n.failed} or renew(n, cmsgpack.unpack(ARGV[i + 1]))
+  all[i] = n.failed and {'failed', n.failed} or renew(n, ARGV[i + 1])
 end
 for _, n in pairs(ns) do
   if not n.failed then save(n) end

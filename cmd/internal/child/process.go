@@ -56,8 +56,6 @@ func (p *Process) run(started chan<- error) {
 	if err != nil {
 		return
 	}
-	defer close(p.gone)
-
 	// Where the kernel can tell of the end without reaping, the id stays ours
 	// until the group is empty: no signal can hit a stranger.
 	if !awaitExit(p.Pid()) {
@@ -72,6 +70,7 @@ func (p *Process) run(started chan<- error) {
 		time.Sleep(pause) // no event tells of the end of a process that is not our child
 	}
 	p.end()
+	close(p.gone)
 	if first {
 		close(p.exited)
 	}
@@ -101,8 +100,8 @@ func (p *Process) end() {
 // Pid returns the command's id, which is its group's too.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Exited is closed when the command itself has ended. What it left in its group
-// may run on: see Gone.
+// Exited is closed when the command itself has ended. If Gone is not closed by
+// then, it has left others in its group.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Gone is closed when nothing is left of the group.

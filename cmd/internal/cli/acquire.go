@@ -17,6 +17,8 @@ var errWaitOver = errors.New("the wait is over")
 // run takes the lock, runs the command, and gives the lock back.
 func (r *runner) run() error {
 	r.began = time.Now()
+	in := listen()
+	defer in.stop()
 	var err error
 	if r.place, err = choose(r.store); err != nil {
 		return err
@@ -31,9 +33,6 @@ func (r *runner) run() error {
 			say(r.stderr, "on this system %s", l)
 		}
 	}
-	in := listen()
-	defer in.stop()
-
 	ctx, done := r.waiting(in)
 	defer done()
 	store, err := r.openStore(ctx)

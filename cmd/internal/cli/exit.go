@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // The exit codes are promises: scripts depend on them. They follow sysexits(3)
@@ -59,11 +60,14 @@ func usagef(format string, args ...any) error { return failf(exitUsage, format, 
 // verdict returns the exit code of err, and what is left to say about it.
 func verdict(err error) (code int, text string) {
 	var f *failure
+	var pe *fs.PathError
 	switch {
 	case err == nil:
 		return 0, ""
 	case errors.As(err, &f):
 		return f.code, f.text
+	case errors.As(err, &pe): // of the output: all others are failures
+		return exitFailed, fmt.Sprintf("can't write: %v", err)
 	}
 	return exitUsage, err.Error() // cobra's own complaints
 }

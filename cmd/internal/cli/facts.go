@@ -67,7 +67,11 @@ func (r *factsReport) String() string {
 	} else {
 		line("line", "none: whoever asks while a key is free gets it")
 	}
-	line("TTL", "%s to %s, in steps of %s; a key is free within %s after its end", short(f.MinTTL), short(f.MaxTTL), short(f.Step), short(f.Slack))
+	late := "at its end"
+	if f.Slack > 0 {
+		late = "within " + short(f.Slack) + " after its end"
+	}
+	line("TTL", "%s to %s, in steps of %s; a dead holder's key is free %s at the latest", short(f.MinTTL), short(f.MaxTTL), short(f.Step), late)
 	if len(f.Waives) == 0 {
 		line("laws", "all are kept (docs/laws.md)")
 	}

@@ -52,6 +52,9 @@ left (it is gone; who left the line was granted the key, or gave up), store_down
 // minInterval spares the store.
 const minInterval = 50 * time.Millisecond
 
+// lookTime is how long the store may take to answer before it counts as down.
+const lookTime = 5 * time.Second
+
 // A follower is one dibs watch.
 type follower struct {
 	listing
@@ -90,13 +93,16 @@ func (f *follower) run(cmd *cobra.Command) error {
 			return signalOr(ctx, nil)
 		case <-tick.C:
 		}
+		if readerGone(f.out) {
+			return &failure{code: brokenPipe}
+		}
 	}
 }
 
 // look reads the store and shows what is new. A store that is down is waited for,
 // unless it never answered.
 func (f *follower) look(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, listTime)
+	bounded, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	all, err := listed(bounded, f.q.place, f.q.client, f.glob.prefix, f.glob.match.MatchString)
 	now := time.Now()
@@ -157,8 +163,7 @@ func (f *follower) write(c change) error {
 }
 
 // untilSignal returns a context that a signal ends, unless it was ignored when
-// dibs was started. What is shown goes to a pipe that may close: SIGPIPE keeps its
-// usual effect.
+// dibs was started. SIGPIPE keeps its usual effect.
 func untilSignal() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)

@@ -33,7 +33,7 @@ func (d *doctor) neighbours() {
 		text = "no other default store is seen"
 	}
 	if hidden > 0 {
-		text += fmt.Sprintf(" (%d homes can't be looked into)", hidden)
+		text += fmt.Sprintf(" (homes that can't be looked into: %d)", hidden)
 	}
 	if len(found) > 0 && d.place.from == theDefault {
 		d.note(warning, check, text, "to exclude each other's jobs, share one: set DIBS_STORE_URL for all")
@@ -64,7 +64,11 @@ func defaultStores(passwd, inUse string) (found []string, hidden int) {
 		case err == nil:
 			found = append(found, fmt.Sprintf("%s (%s)", path, printable(f[0])))
 		case errors.Is(err, fs.ErrPermission):
-			hidden++
+			if _, err := os.Stat(dir); err == nil { // made by dibs, most likely with a store in it
+				found = append(found, fmt.Sprintf("%s (%s; can't be looked into)", dir, printable(f[0])))
+			} else {
+				hidden++
+			}
 		}
 	}
 	return found, hidden

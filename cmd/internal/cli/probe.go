@@ -18,9 +18,6 @@ const (
 	probeTTL = 10 * time.Second
 	// slowTrip is worth a warning: a default TTL bears it, but a person notices.
 	slowTrip = time.Second
-	// skew is how far the store's clock may be from this host's before the
-	// moments of the history confuse.
-	skew = 2 * time.Second
 )
 
 // A roundTrip is how long the store takes to grant.
@@ -146,34 +143,4 @@ func (d *doctor) ttl(slowest time.Duration, f driver.Facts) {
 		return
 	}
 	d.note(fine, "ttl", text+"; the default is 30s", "")
-}
-
-// clock compares the store's clock with this host's.
-func (d *doctor) clock(ctx context.Context, store driver.Store) {
-	const exclusion = "no lock hangs on it: TTLs are measured by the store's clock alone, and trust by this host's clock that nobody sets"
-	r, ok := store.(driver.Records)
-	if !ok {
-		d.notef(info, "clock", "the store does not tell its time; %s", exclusion)
-		return
-	}
-	before := time.Now()
-	_, now, err := r.Get(ctx, "dibs/now")
-	if err != nil {
-		d.fail("clock", d.place.cannot("ask for the time", "", err))
-		return
-	}
-	after := time.Now()
-	var off time.Duration // beyond what the call itself explains
-	switch {
-	case now.Before(before):
-		off = now.Sub(before)
-	case now.After(after):
-		off = now.Sub(after)
-	}
-	text := fmt.Sprintf("the store's differs from this host's by %s; %s", short(off.Abs()), exclusion)
-	if off.Abs() > skew {
-		d.note(warning, "clock", text, "the moments in dibs history are the store's")
-		return
-	}
-	d.note(fine, "clock", text, "")
 }

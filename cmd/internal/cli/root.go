@@ -33,13 +33,13 @@ func newRoot() *cobra.Command {
 		Long: `dibs runs commands under locks that processes and machines share, on the store
 that they already have; with nothing installed, on a file of this host.
 
-  dibs run nightly -- backup.sh     run it, unless it runs already
-  dibs ls                           who holds what
-  dibs show nightly                 who holds and who waits
-  dibs watch                        the same, as it changes
-  dibs history --since 1h           who held what when
-  dibs force-unlock nightly         take it away from its holder
-  dibs doctor                       is the store fit for use?`,
+  dibs run nightly -- backup.sh          run it, unless it runs already
+  dibs ls                                who holds what
+  dibs show nightly                      who holds and who waits
+  dibs watch                             the same, as it changes
+  dibs history --since 1h                who held what when
+  dibs force-unlock nightly --token 7    take it away from its holder
+  dibs doctor                            is the store fit for use?`,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,

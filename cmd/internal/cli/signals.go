@@ -12,7 +12,7 @@ import (
 // An inbox is where the signals to dibs arrive, to be passed on.
 type inbox struct {
 	signals chan os.Signal
-	drain   chan os.Signal
+	drain   chan os.Signal // nobody reads it
 }
 
 // listen takes the signals that end a wait. One that was ignored when dibs was
@@ -20,7 +20,8 @@ type inbox struct {
 func listen() *inbox {
 	in := &inbox{signals: make(chan os.Signal, 32), drain: make(chan os.Signal, 1)}
 	in.add(ending)
-	// A message into a closed pipe must not end dibs, and with it the command.
+	// A message into a closed pipe must not end dibs, and with it the command; nor
+	// may its last one, which comes after stop, change the exit code.
 	for _, sig := range broken {
 		if !signal.Ignored(sig) {
 			signal.Notify(in.drain, sig)
@@ -41,10 +42,7 @@ func (in *inbox) add(sigs []os.Signal) {
 	}
 }
 
-func (in *inbox) stop() {
-	signal.Stop(in.signals)
-	signal.Stop(in.drain)
-}
+func (in *inbox) stop() { signal.Stop(in.signals) }
 
 // A signalError says that a signal ended the wait.
 type signalError struct{ sig os.Signal }

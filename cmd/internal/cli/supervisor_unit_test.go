@@ -87,18 +87,15 @@ func (s *stage) endAfter(d time.Duration, code int) {
 			return
 		default:
 		}
-		s.exit(code)
-		close(s.gone)
+		select {
+		case <-s.exited:
+			close(s.gone)
+		default:
+			s.code = code
+			close(s.gone)
+			close(s.exited)
+		}
 	})
-}
-
-func (s *stage) exit(code int) {
-	select {
-	case <-s.exited:
-	default:
-		s.code = code
-		close(s.exited)
-	}
 }
 
 func (s *stage) Context() context.Context { return s.ctx }
@@ -200,12 +197,15 @@ func TestSupervisor(t *testing.T) {
 		},
 		"what is left behind has killAfter": {
 			limits: usual, code: 7, did: []string{"TERM 4s", "KILL 14s"},
-			set: func(s *stage) { s.renew(30*time.Second, 9); time.AfterFunc(4*time.Second, func() { s.exit(7) }) },
+			set: func(s *stage) {
+				s.renew(30*time.Second, 9)
+				time.AfterFunc(4*time.Second, func() { s.code = 7; close(s.exited) })
+			},
 		},
 		"a loss while cleaning up doesn't change the code": {
 			limits: usual, code: 7, did: []string{"TERM 4s", "TERM 6s", "KILL 11s"},
 			set: func(s *stage) {
-				time.AfterFunc(4*time.Second, func() { s.exit(7) })
+				time.AfterFunc(4*time.Second, func() { s.code = 7; close(s.exited) })
 				s.lose(6*time.Second, dibs.RevokedAway)
 			},
 		},

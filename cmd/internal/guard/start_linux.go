@@ -1,0 +1,107 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dibslock/dibs/internal/boottime"
+)
+
+// Start starts a command under a guardian. It shares stdin, stdout, stderr and
+// what else this process did not open itself. From then on this process has
+// /dev/null for stdin and stdout. An error that is a [syscall.Errno] is that of
+// the kernel: the program can't be executed.
+func Start(s Spec) (*Process, error) {
+	// What the guardian leaves behind when it is killed comes to this process.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, os.NewSyscallError("prctl", err)
+	}
+	l, guardian, err := launch(s.Life)
+	if err != nil {
+		return nil, fmt.Errorf("guardian: %w", err)
+	}
+	p := &Process{
+		line: l, guardian: guardian, now: boottime.Now(),
+		exited: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
+		stops: make(chan syscall.Signal, 1), relays: make(chan os.Signal, 8),
+	}
+	first := order{
+		Start: &command{Path: s.Path, Argv: s.Argv, Env: s.Env, Foreground: s.Foreground},
+		Limit: p.deadline(s.Limit),
+	}
+	l.send(first)
+	var r report
+	if err := l.dec.Decode(&r); err != nil {
+		return nil, p.stillborn(fmt.Errorf("guardian: it ended: %w", err))
+	}
+	if r.Errno != 0 {
+		return nil, p.stillborn(r.Errno)
+	}
+	p.pid = r.Pid
+	if err := letGo(0, 1); err != nil {
+		p.Whole()
+		_ = p.Kill()
+		go p.listen() // ends with the guardian
+		<-p.Gone()
+		p.Close()
+		return nil, err
+	}
+	go p.listen() // ends with the guardian
+	return p, nil
+}
+
+// launch starts the guardian.
+func launch(life *os.File) (*line, int, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, 0, os.NewSyscallError("socketpair", err)
+	}
+	defer unix.Close(ends[1])
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return nil, 0, err
+	}
+	conn := os.NewFile(uintptr(ends[0]), "guardian")
+	pid, err := reexecute(ends[1], life)
+	if err != nil {
+		_ = conn.Close()
+		return nil, 0, err
+	}
+	return newLine(conn), pid, nil
+}
+
+// reexecute runs this program as the guardian. The descriptors keep their numbers:
+// those that exec.Cmd.ExtraFiles would give them may be the command's.
+func reexecute(conn int, life *os.File) (int, error) {
+	path := "/proc/self/exe" // also if the file was replaced meanwhile
+	if _, err := os.Stat(path); err != nil {
+		if path, err = os.Executable(); err != nil {
+			return 0, err
+		}
+	}
+	conn, err := unix.Dup(conn) // without CLOEXEC
+	if err != nil {
+		return 0, os.NewSyscallError("dup", err)
+	}
+	defer unix.Close(conn)
+	kept := -1
+	if life != nil {
+		if kept, err = unix.Dup(int(life.Fd())); err != nil {
+			return 0, os.NewSyscallError("dup", err)
+		}
+		defer unix.Close(kept)
+	}
+	cmd := exec.Cmd{
+		Path: path, Args: []string{name}, Env: []string{fmt.Sprintf("%s=%d,%d", fdsVar, conn, kept)},
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	pid := cmd.Process.Pid
+	return pid, cmd.Process.Release() // a Reaper collects it
+}

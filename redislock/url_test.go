@@ -1,0 +1,177 @@
+package redislock_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/internal/servers"
+)
+
+// What is wrong with a URL is told before any I/O: nothing listens there.
+func TestBadURLs(t *testing.T) {
+	for _, u := range []string{
+		"redis://user:secret@127.0.0.1:1/?ttl=3",
+		"redis://user:secret@127.0.0.1:1/?prefix=",
+		"redis://user:secret@127.0.0.1:1/?prefix={a}",
+		"redis://user:secret@127.0.0.1:1/?prefix=a&prefix=b",
+		"redis://user:secret@127.0.0.1:1/?layout=fancy",
+		"redis://user:secret@127.0.0.1:1/?journal=maybe",
+		"redis://user:secret@127.0.0.1:1/?layout=plain&journal=on",
+		"redis://user:secret@127.0.0.1:1/zero",
+		"redis://user:secret@127.0.0.1:1/1/2",
+		"redis://user:secret@127.0.0.1:1/1?db=2",
+		"redis://user:secret@127.0.0.1:1/?db=-1",
+		"redis://user:secret@127.0.0.1:1/?ca=/tmp/ca.pem",
+		"redis://user:secret@127.0.0.1:1/#secret",
+		"redis://user@127.0.0.1:1/",
+		"redis:127.0.0.1",
+		"rediss://user:secret@127.0.0.1:1/?ca=/no/such/file",
+		"rediss://user:secret@127.0.0.1:1/?cert=/no/such/file",
+		"rediss://user:secret@127.0.0.1:1/?cert=/no/such/file&key=/no/such/file",
+		"redis+unix://user:secret@host/path",
+		"redis+unix://user:secret@",
+	} {
+		s, err := driver.Open(t.Context(), u)
+		if err == nil {
+			s.Close()
+		}
+		isRejected(t, err)
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error tells the password: %v", u, err)
+		}
+	}
+}
+
+// works opens u and locks with it.
+func works(t *testing.T, u string) {
+	t.Helper()
+	s, err := driver.Open(t.Context(), u)
+	if err != nil {
+		t.Fatalf("%s: %v", u, err)
+	}
+	defer s.Close()
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	_, stop, err := s.(driver.Watcher).Watch(t.Context(), m)
+	if err != nil {
+		t.Fatalf("%s: watch: %v", u, err)
+	}
+	stop()
+	drivertest.MustRelease(t, s, m)
+}
+
+func TestUsersDatabasesAndSockets(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	r := servers.Redis(t, servers.RedisArgs("--unixsocket", socket))
+	works(t, "redis://"+r.Addr())
+	works(t, "redis+unix://"+socket+"?db=3&prefix=other")
+	works(t, "redis://"+r.Addr()+"/3")
+	c, err := r.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Do("SELECT", "3")
+	if n, _ := c.Do("DBSIZE"); n != int64(2) {
+		t.Errorf("database 3 has %v keys, want the two marks", n)
+	}
+
+	do(t, r, "ACL", "SETUSER", "locker", "on", ">secret/?@", "resetkeys", "~dibs:*", "resetchannels", "&dibs:to:*", "-@all",
+		"+evalsha", "+eval", "+get", "+set", "+del", "+exists", "+time", "+incr", "+pttl", "+pexpireat", "+publish", "+subscribe", "+ping",
+		"+hget", "+hset", "+hdel", "+hmget", "+lindex", "+lpop", "+lrange", "+lrem", "+rpush", "+lpush", "+scan", "+xadd", "+xrange")
+	works(t, "redis://locker:"+url.QueryEscape("secret/?@")+"@"+r.Addr()+"?journal=on")
+	for _, u := range []string{"redis://locker:wrong@" + r.Addr(), "redis://nobody:secret@" + r.Addr()} {
+		_, err := driver.Open(t.Context(), u)
+		isRejected(t, err)
+		if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), ":wrong") {
+			t.Errorf("the error tells the password: %v", err)
+		}
+	}
+	s, err := driver.Open(t.Context(), "redis://locker:"+url.QueryEscape("secret/?@")+"@"+r.Addr()+"?prefix=else")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = s.Acquire(t.Context(), drivertest.Mutex("name", time.Minute))
+	isRejected(t, err) // NOPERM
+}
+
+func TestTLSWithClientCertificates(t *testing.T) {
+	dir := t.TempDir()
+	ca, caKey := issue(t, dir, "ca", nil, nil)
+	issue(t, dir, "server", ca, caKey)
+	issue(t, dir, "client", ca, caKey)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	l.Close()
+	servers.Redis(t, servers.RedisArgs("--tls-port", port, "--tls-cert-file", at("server.pem"), "--tls-key-file", at("server.key"),
+		"--tls-ca-cert-file", at("ca.pem"), "--tls-auth-clients", "yes"))
+	works(t, "rediss://"+addr+"?ca="+at("ca.pem")+"&cert="+at("client.pem")+"&key="+at("client.key"))
+	works(t, "rediss://"+addr+"?ca="+at("ca.pem")+"&cert="+at("client.pem")+"&key="+at("client.key")+"&servername=localhost")
+	for _, u := range []string{
+		"rediss://" + addr + "?ca=" + at("ca.pem"),                                    // no certificate of ours
+		"rediss://" + addr + "?cert=" + at("client.pem") + "&key=" + at("client.key"), // an unknown authority
+		"rediss://" + addr + "?ca=" + at("ca.pem") + "&cert=" + at("client.pem") + "&key=" + at("client.key") + "&servername=other",
+		"redis://" + addr,
+	} {
+		if s, err := driver.Open(t.Context(), u); err == nil {
+			s.Close()
+			t.Errorf("%s: opened", u)
+		}
+	}
+}
+
+// issue writes a certificate and its key; of itself, if ca is nil.
+func issue(t *testing.T, dir, name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(24 * time.Hour),
+		DNSNames:     []string{"localhost"},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IsCA:         ca == nil, BasicConstraintsValid: true,
+	}
+	if ca == nil {
+		ca, caKey = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, ca, &key.PublicKey, caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, key
+}
