@@ -1,2 +1,21 @@
-// Package pglock keeps locks in PostgreSQL.
+// Package pglock keeps locks in PostgreSQL, in two ways.
+//
+// postgres:// is a lease table ([Table]): leases by the server's clock, a line with
+// hand-over, records and a journal, safe behind any connection pooler.
+//
+// pgadvisory:// are PostgreSQL's advisory locks ([Advisory]): many locks on few
+// sessions that never block, shared with other programs, gone with the session.
+//
+// Beside them stand [TryXact], [Xact] and [InXact], which lock a name for one
+// transaction, [Guard], which makes a lease of the table exact for what a
+// transaction does, and [OnceTx].
+//
+// The files of the table: table.go is the store; desk.go takes what callers ask
+// and gives it to workers; writer.go reads names, has steps worked out and writes
+// them; name.go, judge.go, prove.go and row.go are the rules; ear.go, news.go and
+// watch.go are how clients hear of each other. Of the advisory locks: advisory.go is
+// the store; warden.go owns a session; round.go is one round trip of it; key.go
+// makes keys. Both stand on session.go. The SQL is in the .sql files.
+//
+// docs/stores/postgres.md says what is promised, and what can go wrong.
 package pglock
