@@ -129,35 +129,53 @@ func (e *ear) next(s *session) bool {
 	return err == nil
 }
 
-// look asks again and again for what is waited for.
+// look asks again and again for what is waited for, and whether what is held is
+// still there.
 func (e *ear) look() {
 	e.mu.Lock()
 	close(e.up)
 	e.mu.Unlock()
 	for e.t.life.Err() == nil {
 		pause(e.t.life, newsPoll)
-		names := e.t.subs.names()
+		names, mine := e.t.subs.looksFor()
 		if len(names) == 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(e.t.life, callWait)
-		_ = e.t.call(ctx, func(ctx context.Context, s *session) error { // what fails is tried again
-			return s.run(ctx, e.t.sql.named("news"), []any{names}, e.found)
+		found := make(map[digest]driver.State)
+		err := e.t.call(ctx, func(ctx context.Context, s *session) error {
+			return s.run(ctx, e.t.sql.named("news"), []any{names}, func(rows pgx.Rows) error { return e.found(rows, found) })
 		})
 		cancel()
+		if err != nil {
+			continue // it is tried again
+		}
+		for _, id := range mine { // granted before the look began
+			switch found[id] {
+			case driver.Held, driver.Handed:
+			case driver.Revoked:
+				e.t.subs.tell(id, news{kind: newsRevoked})
+			default:
+				e.t.subs.tell(id, news{kind: newsEnded})
+			}
+		}
 	}
 }
 
-// found tells one of the claims that look found.
-func (e *ear) found(rows pgx.Rows) error {
+// found notes one claim that look found, and tells its waiter to ask if it was
+// handed over: by now it is too late to say for how long.
+func (e *ear) found(rows pgx.Rows, found map[digest]driver.State) error {
 	x := news{kind: newsHanded}
-	var token, fence, left int64
-	if err := rows.Scan(&x.id, &x.place, &token, &fence, &left, &x.grant.TookOver); err != nil {
+	var state int16
+	var token int64
+	if err := rows.Scan(&x.id, &state, &x.place, &token); err != nil {
 		return err
 	}
-	x.grant.Token, x.grant.Fence, x.grant.TTL = uint64(token), uint64(fence), span(left)
-	if left > 0 {
-		e.t.subs.tell(digestOf(string(x.id)), x)
+	id := digestOf(string(x.id))
+	found[id] = driver.State(state)
+	if found[id] == driver.Handed {
+		x.grant.Token = uint64(token)
+		e.t.subs.tell(id, x)
 	}
 	return nil
 }

@@ -131,9 +131,8 @@ UNION ALL SELECT o.name, $7::int8 FROM old o WHERE NOT EXISTS (SELECT 1 FROM doo
 SELECT version FROM @.meta;
 
 --: news
--- Which of these waiters were handed a claim: for clients that can't LISTEN.
-SELECT id, seq, token, fence, until - (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint), took_over
-FROM @.claims WHERE name = ANY ($1::text[]) AND state = 2;
+-- The live claims on these names, for clients that can't LISTEN.
+SELECT id, state, seq, token FROM @.claims WHERE name = ANY ($1::text[]) AND state IN (1, 2, 5);
 
 --: list
 -- The claims and places of the next names that begin with $1, after $2: $3 names.

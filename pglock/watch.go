@@ -115,8 +115,9 @@ func (s *subs) waits(id digest) bool {
 	return len(s.byID[id]) > 0
 }
 
-// names are those that are waited for.
-func (s *subs) names() []string {
+// looksFor are the names that are waited for, and, if anybody wants to hear of
+// losses, the claims that are held and their names.
+func (s *subs) looksFor() (names []string, mine []digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := make(map[string]bool)
@@ -125,7 +126,13 @@ func (s *subs) names() []string {
 			set[w.name] = true
 		}
 	}
-	return slices.Collect(maps.Keys(set))
+	if len(s.feeds) > 0 {
+		for id, l := range s.mine {
+			set[l.Name] = true
+			mine = append(mine, id)
+		}
+	}
+	return slices.Collect(maps.Keys(set)), mine
 }
 
 // note remembers whether c is held by a caller of this client, who is to be told
@@ -155,8 +162,9 @@ func (s *subs) tell(id digest, x news) {
 					continue // told before
 				}
 				w.token = x.grant.Token
-				g := x.grant
-				sig.Grant = &g
+				if x.grant.TTL > 0 {
+					sig.Grant = new(x.grant)
+				}
 			}
 			w.send(sig)
 		}
