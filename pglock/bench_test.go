@@ -76,6 +76,88 @@ func BenchmarkAlone(b *testing.B) {
 			pair(b, s, "x", &id)
 		}
 	})
+	// With fsync, as a server comes.
+	durable := servers.Postgres(b, servers.PostgresDurable())
+	rawURL := newStore(b, durable)
+	b.Run("durable/raw", func(b *testing.B) {
+		c := psql(b, rawURL)
+		for b.Loop() {
+			exec(b, c, "INSERT INTO dibs.fences VALUES ($1, false, 1) ON CONFLICT (k, two) DO UPDATE SET v = fences.v + 2", 42)
+			exec(b, c, "UPDATE dibs.fences SET v = v + 1 WHERE k = $1", 42)
+		}
+	})
+	b.Run("durable/table", func(b *testing.B) {
+		s := open(b, rawURL)
+		for b.Loop() {
+			pair(b, s, "x", &id)
+		}
+	})
+}
+
+// BenchmarkHandOver is a release until the waiter has its grant, beside a NOTIFY
+// until it is heard.
+func BenchmarkHandOver(b *testing.B) {
+	b.Run("raw", func(b *testing.B) {
+		rawURL := newStore(b, servers.SharedPostgres(b))
+		from, to := psql(b, rawURL), psql(b, rawURL)
+		exec(b, to, "LISTEN x")
+		for b.Loop() {
+			exec(b, from, "NOTIFY x")
+			if _, err := to.WaitForNotification(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, scheme := range []string{"postgres", "pgadvisory"} {
+		b.Run(scheme, func(b *testing.B) {
+			one, rawURL := benchStore(b, scheme)
+			if scheme == "pgadvisory" {
+				rawURL = advisory(rawURL)
+			}
+			handOvers(b, []driver.Store{one, open(b, rawURL)})
+		})
+	}
+}
+
+// handOvers passes a lock to and fro.
+func handOvers(b *testing.B, stores []driver.Store) {
+	ctx := context.Background()
+	next := func(i int) driver.Claim {
+		return driver.Claim{Name: "x", ID: fmt.Sprint("turn", i), Units: 1, Capacity: 1, TTL: 30 * time.Second, Patience: 20 * time.Second}
+	}
+	held := next(0)
+	g, err := stores[0].Acquire(ctx, held)
+	if err != nil {
+		b.Fatal(err)
+	}
+	held.Token = g.Token
+	for i := 1; b.Loop(); i++ {
+		b.StopTimer()
+		c, s := next(i), stores[i%2]
+		refused(b, s, c)
+		signals, stop, err := s.(driver.Watcher).Watch(ctx, c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		refused(b, s, c)
+		b.StartTimer()
+		if err := stores[(i+1)%2].Release(ctx, held); err != nil {
+			b.Fatal(err)
+		}
+		for {
+			sig := <-signals
+			if sig.Grant != nil {
+				c.Token = sig.Grant.Token
+				break
+			}
+			if g, err := s.Acquire(ctx, c); err == nil {
+				c.Token = g.Token
+				break
+			}
+		}
+		stop()
+		held = c
+	}
 }
 
 func BenchmarkSixtyFour(b *testing.B) {

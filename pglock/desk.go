@@ -48,9 +48,13 @@ type op struct {
 	name string
 	// run works out the step and its answer. It may be called more than once: the
 	// answer of the last call counts.
-	run   func(n *name) error
+	run func(n *name) error
+	// short, if it is set, answers from what was known of the name, in one round
+	// trip: see shortcut.
+	short func(m *memory) *shortcut
 	done  chan struct{} // closed when err is set
 	err   error
+	doubt error  // of a shortcut that may have been done
 	left  bool   // its caller has gone
 	batch *batch // that it is in; nil: it is queued
 }
@@ -249,27 +253,13 @@ func (d *desk) worker() {
 }
 
 // do runs one operation.
-func (d *desk) do(ctx context.Context, key string, run func(n *name) error) error {
+func (d *desk) do(ctx context.Context, key string, run func(n *name) error, short func(m *memory) *shortcut) error {
 	if err := ctx.Err(); err != nil {
 		return left(ctx)
 	}
-	o := &op{name: key, run: run}
+	o := &op{name: key, run: run, short: short}
 	if err := d.submit(o); err != nil {
 		return err
 	}
 	return d.await(ctx, o)
-}
-
-// ask is do for an operation with a result.
-func ask[T any](ctx context.Context, d *desk, key string, run func(n *name) (T, error)) (T, error) {
-	r := new(T) // its own, because the caller may leave before it is written
-	err := d.do(ctx, key, func(n *name) (err error) {
-		*r, err = run(n)
-		return err
-	})
-	if err != nil { // also when the caller left, and run may still write r
-		var none T
-		return none, err
-	}
-	return *r, nil
 }

@@ -12,7 +12,7 @@ CREATE SCHEMA IF NOT EXISTS @;
 CREATE TABLE @.meta (
     one     boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL, -- of this schema
-    mark    bigint  NOT NULL  -- the largest number that a forgotten name has given out
+    mark    bigint  NOT NULL  -- the largest number or version that a forgotten name has had
 );
 
 CREATE TABLE @.names (

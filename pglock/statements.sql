@@ -55,7 +55,7 @@ WITH step AS MATERIALIZED (
     RETURNING n.name
 ), made AS (
     INSERT INTO @.names (name, version, last, readers, took_over, touched)
-    SELECT g.name, 1, g.last, g.readers, g.took_over, now.t FROM go g, now WHERE g.version = 0 ORDER BY g.name
+    SELECT g.name, g.mark + 1, g.last, g.readers, g.took_over, now.t FROM go g, now WHERE g.version = 0 ORDER BY g.name
     ON CONFLICT (name) DO NOTHING
     RETURNING name
 ), done AS MATERIALIZED (
@@ -127,6 +127,40 @@ WITH old AS MATERIALIZED (
 SELECT d.name, 0::int8 FROM done d
 UNION ALL SELECT o.name, $7::int8 FROM old o WHERE NOT EXISTS (SELECT 1 FROM doomed);
 
+--: takeFree
+-- Grants a name that is free and not waited for, if it still is as it was at the
+-- version $2. $3 tells whether the claim is shared, $4 whether it is exclusive; the
+-- rest is the claim's.
+WITH t AS MATERIALIZED (
+    SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now
+), done AS (
+    UPDATE @.names n SET version = n.version + 1, last = n.last + 1, took_over = false, touched = t.now,
+        readers = CASE WHEN $3::bool THEN n.last + 1 ELSE n.readers END
+    FROM t WHERE n.name = $1 AND n.version = $2 RETURNING n.last
+)
+INSERT INTO @.claims AS c (name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep,
+                           heard, delay, died, took_over, origin, note)
+SELECT $1, d.last, 1, $5::bytea, d.last, CASE WHEN $3::bool OR $4::bool THEN d.last ELSE 0 END, $6::int4, $7::int4, t.now, t.now + $8::int8,
+       $8::int8, $9::int8, $10::int8, t.now, $11::int8, false, $12::bool, ''::bytea, $13::text FROM done d, t
+RETURNING c.token, c.since;
+
+--: giveBack
+-- Takes the only claim off a name that is not waited for, if it is live and the name
+-- is as it was at the version $2.
+WITH old AS MATERIALIZED (
+    SELECT n.name FROM @.names n WHERE n.name = $1 AND n.version = $2 FOR UPDATE
+), doomed AS MATERIALIZED (
+    SELECT c.seq FROM @.claims c WHERE c.name = $1 AND c.seq = $3 AND c.state = 1 AND EXISTS (SELECT 1 FROM old)
+      AND c.until > (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint)
+    FOR UPDATE SKIP LOCKED
+), done AS (
+    UPDATE @.names n SET version = n.version + 1, touched = (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
+    WHERE n.name = $1 AND n.version = $2 AND EXISTS (SELECT 1 FROM doomed) RETURNING n.name
+), gone AS (
+    DELETE FROM @.claims c WHERE c.name = $1 AND c.seq = $3 AND EXISTS (SELECT 1 FROM done)
+)
+SELECT 1 FROM done;
+
 --: schema
 SELECT version FROM @.meta;
 
@@ -190,14 +224,15 @@ ORDER BY r.key LIMIT $3;
 
 --: sweepNames
 -- Forgets names that nobody used for $1 microseconds. The mark is raised in the
--- same step, so that a name that comes back goes on above all that it gave out.
+-- same step, so that a name that comes back goes on above all that it gave out, its
+-- versions too: a client that remembers an old one is not to meet it again.
 WITH old AS MATERIALIZED (
-    SELECT n.name, n.last FROM @.names n
+    SELECT n.name, n.last, n.version FROM @.names n
     WHERE n.touched < (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint - $1
       AND NOT EXISTS (SELECT 1 FROM @.claims c WHERE c.name = n.name)
     ORDER BY n.name LIMIT $2 FOR UPDATE OF n SKIP LOCKED
 ), raised AS (
-    UPDATE @.meta SET mark = greatest(mark, (SELECT max(last) FROM old)) WHERE EXISTS (SELECT 1 FROM old) RETURNING mark
+    UPDATE @.meta SET mark = (SELECT greatest(mark, max(last), max(version)) FROM old) WHERE EXISTS (SELECT 1 FROM old) RETURNING mark
 )
 DELETE FROM @.names n USING old WHERE n.name = old.name AND n.last = old.last
     AND n.touched < (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint - $1

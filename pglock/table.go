@@ -57,6 +57,7 @@ type Table struct {
 	sql     statements
 	dial    *dialer
 	desk    *desk
+	known   *memories
 	subs    *subs
 	ear     *ear
 	janitor sync.WaitGroup
@@ -88,7 +89,7 @@ func openTable(ctx context.Context, p *params, opts TableOptions) (*Table, error
 		opts: opts, schema: p.schema, channel: "dibs." + p.bare,
 		sql:  parseStatements(statementsSQL, p.schema),
 		dial: tableDialer(p),
-		subs: newSubs(), slots: make(chan struct{}, calls),
+		subs: newSubs(), known: newMemories(), slots: make(chan struct{}, calls),
 	}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.desk = newDesk(t)
@@ -139,9 +140,15 @@ func (t *Table) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	g, err := ask(ctx, t.desk, c.Name, func(n *name) (driver.Grant, error) { return n.acquire(c) })
+	g := new(driver.Grant) // its own, because the caller may leave before it is written
+	err = t.desk.do(ctx, c.Name,
+		func(n *name) (err error) { *g, err = n.acquire(c); return err },
+		func(m *memory) *shortcut { return m.take(c, g) })
 	t.subs.note(c, err == nil)
-	return g, err
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return *g, nil
 }
 
 // AcquireAll asks once for all of cs: it grants all or none.
@@ -274,7 +281,9 @@ func (t *Table) Release(ctx context.Context, c driver.Claim) error {
 	if c.ID == "" {
 		return driver.Rejectedf(c.Name, "the claim has no ID")
 	}
-	err := t.desk.do(ctx, c.Name, func(n *name) error { return n.release(c) })
+	err := t.desk.do(ctx, c.Name,
+		func(n *name) error { return n.release(c) },
+		func(m *memory) *shortcut { return m.giveBack(c) })
 	t.subs.note(c, false)
 	return err
 }
@@ -287,7 +296,7 @@ func (t *Table) Revoke(ctx context.Context, r driver.Revocation) error {
 	if len(r.Reason) > driver.MaxNote || !utf8.ValidString(r.Reason) {
 		return driver.Rejectedf(r.Name, "the reason must be valid UTF-8 of at most %d bytes", driver.MaxNote)
 	}
-	return t.desk.do(ctx, r.Name, func(n *name) error { return n.revoke(r) })
+	return t.desk.do(ctx, r.Name, func(n *name) error { return n.revoke(r) }, nil)
 }
 
 // Close frees the store's connections and goroutines. Claims that were not

@@ -256,6 +256,7 @@ func TestForgottenNameGoesOn(t *testing.T) {
 		drivertest.MustRelease(t, s, c)
 	}
 	kept, _ := drivertest.MustAcquire(t, s, mutex("kept"))
+	version := value[int](t, psql(t, rawURL), "SELECT version FROM dibs.names WHERE name = 'a'")
 	if err := pglock.Tidy(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +268,60 @@ func TestForgottenNameGoesOn(t *testing.T) {
 			t.Fatalf("%q: token %d after %d", name, c.Token, last)
 		}
 	}
+	if v := value[int](t, psql(t, rawURL), "SELECT version FROM dibs.names WHERE name = 'a'"); v <= version {
+		t.Fatalf("version %d after %d: a client that remembers it would be wrong", v, version)
+	}
 	if p := drivertest.RenewOne(t.Context(), s, kept); p.Err != nil {
 		t.Fatal(p.Err)
+	}
+}
+
+// The usual pair of calls goes by what a client remembers, which others may have
+// made wrong in every way.
+func TestRememberedNameIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	a, b := open(t, rawURL), open(t, rawURL)
+	again := func(s driver.Store) driver.Claim {
+		c, _ := drivertest.MustAcquire(t, s, mutex("x"))
+		return c
+	}
+	drivertest.MustRelease(t, a, again(a))
+	last := again(a) // by memory, and so is its release
+	drivertest.MustRelease(t, a, last)
+	held := again(b)
+	refused(t, a, mutex("x"))
+	drivertest.MustRelease(t, b, held)
+	mine := again(a)
+	if mine.Token <= last.Token {
+		t.Fatalf("token %d after %d", mine.Token, last.Token)
+	}
+	w := mutex("x")
+	w.Patience = 20 * time.Second
+	refused(t, b, w)
+	drivertest.MustRelease(t, a, mine) // there is a line that it does not remember
+	refused(t, a, mutex("x"))
+	got, _ := drivertest.MustAcquire(t, b, w)
+	drivertest.MustRelease(t, b, got)
+	mine = again(a)
+	r := driver.Revocation{Name: "x", Token: mine.Token, Now: true}
+	if err := b.(driver.Revoker).Revoke(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Release(t.Context(), mine); !errors.Is(err, driver.ErrNotHeld) {
+		t.Fatalf("released what was taken away: %v", err)
+	}
+	for range 2 {
+		mine = again(a)
+		query(t, p, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'dibs' AND datname = '"+
+			value[string](t, psql(t, rawURL), "SELECT current_database()")+"'")
+		drivertest.MustRelease(t, a, mine) // the connection died unnoticed
+	}
+	short := drivertest.Mutex("x", 100*time.Millisecond)
+	short, _ = drivertest.MustAcquire(t, a, short)
+	time.Sleep(300 * time.Millisecond)
+	if err := a.Release(t.Context(), short); !errors.Is(err, driver.ErrNotHeld) {
+		t.Fatalf("released what had ended: %v", err)
 	}
 }

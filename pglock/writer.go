@@ -31,6 +31,9 @@ var errBusy = errors.New("the name is too busy: other clients were faster every 
 
 // serve answers the operations of b.
 func (w *writer) serve(b *batch) {
+	if w.tryShort(b) {
+		return
+	}
 	open := make([]int, len(b.queues)) // those of b that have no answer yet
 	for i := range open {
 		open[i] = i
@@ -86,6 +89,7 @@ func (w *writer) answer(b *batch, open, part []int, names map[string]*name, writ
 			continue
 		}
 		w.s.tellLocal(n)
+		w.s.known.note(n, written[n.key])
 		w.desk.answer(b, i, nil)
 	}
 	return append(rest, open[len(part):]...)
@@ -108,6 +112,9 @@ func (w *writer) work(b *batch, part []int, names map[string]*name, guarded map[
 		for _, o := range b.ops[i] {
 			if w.desk.wants(o) {
 				o.err = o.run(n)
+			}
+			if o.doubt != nil && errors.Is(o.err, driver.ErrNotHeld) {
+				o.err = o.doubt // it may have been given back by this very call
 			}
 		}
 		if n.dirty() {
