@@ -258,7 +258,7 @@ var l26 = parts{
 		dying := s.Open(t)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		patience := 2 * s.tick()
-		for range 64 { // as many as one call removes
+		for range 100 { // more than one call removes
 			queued(t, dying, with(Mutex(m.Name, s.long()), patience))
 		}
 		ws := line(t, s, b, m.Name, 2)

@@ -182,8 +182,8 @@ func (n *name) remove(h *claim) {
 func (n *name) promote(now time.Time) {
 	for dead := 0; len(n.line) > 0; {
 		switch p := n.line[0]; {
-		case dead == maxDead:
-			n.m.signalLocked(p, driver.Signal{Place: p.number})
+		case !n.live(p, now) && dead == maxDead:
+			n.nudge(now)
 			return
 		case !n.live(p, now):
 			n.leave(p.ID)
@@ -197,6 +197,17 @@ func (n *name) promote(now time.Time) {
 			g := h.grant(h.until.Sub(now))
 			n.m.signalLocked(p, driver.Signal{Place: p.number, Grant: &g})
 		default:
+			return
+		}
+	}
+}
+
+// nudge has the first live place ask: its ask clears away the dead ones that
+// this call left.
+func (n *name) nudge(now time.Time) {
+	for _, p := range n.line {
+		if n.live(p, now) {
+			n.m.signalLocked(p, driver.Signal{Place: p.number})
 			return
 		}
 	}

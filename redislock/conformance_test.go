@@ -1,6 +1,8 @@
 package redislock_test
 
 import (
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,13 +26,15 @@ func TestConformance(t *testing.T) {
 }
 
 // TestConformanceOfThePlainLayout runs them on the layout that other programs
-// share, each on a server of its own.
+// share. Its keys are the names, so each storage is a database of its own.
 func TestConformanceOfThePlainLayout(t *testing.T) {
-	drivertest.Run(t, drivertest.Harness{Name: "redis, plain", New: func(t testing.TB) drivertest.Storage {
-		r := servers.Redis(t) // the keys are the names: there is no namespace
+	r := servers.Redis(t, servers.RedisArgs("--databases", "10000"))
+	var db atomic.Int64
+	drivertest.Run(t, drivertest.Harness{Name: "redis, plain", New: func(testing.TB) drivertest.Storage {
+		params := fmt.Sprintf("layout=plain&db=%d", db.Add(1))
 		return drivertest.Storage{
-			Open:  func(t testing.TB) driver.Store { return open(t, r.Addr(), "layout=plain") },
-			Cut:   func(t testing.TB) (driver.Store, drivertest.Link) { return cut(t, r.Addr(), "layout=plain") },
+			Open:  func(t testing.TB) driver.Store { return open(t, r.Addr(), params) },
+			Cut:   func(t testing.TB) (driver.Store, drivertest.Link) { return cut(t, r.Addr(), params) },
 			Slack: 300 * time.Millisecond,
 		}
 	}})

@@ -56,7 +56,7 @@ func failed(ctx context.Context, name string, err error) error {
 		return over(ctx)
 	}
 	if errors.Is(err, rueidis.ErrClosing) {
-		return fmt.Errorf("redis: %w", driver.ErrClosed)
+		err = errGone // the connection was closed, and not the store
 	}
 	e, ok := rueidis.IsRedisErr(err)
 	if !ok {

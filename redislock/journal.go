@@ -19,7 +19,7 @@ const eventCount = 500
 // 10,000 events. It is unsupported if the journal of this client is off.
 //
 // A claim that expired is written when a call on its name notices; if none does
-// for as long as the claim's TTL (a second at least, a minute at most), it is
+// for as long as the claim's TTL (two seconds at least, a minute at most), it is
 // not written at all.
 func (s *Store) Events(ctx context.Context, prefix string, seq uint64) iter.Seq2[driver.Event, error] {
 	return func(yield func(driver.Event, error) bool) {

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,11 +125,7 @@ func (w *wire) Injected() map[drivertest.Fault]int {
 	defer w.mu.Unlock()
 	w.countLocked()
 	w.before = w.p.Stats()
-	all := make(map[drivertest.Fault]int)
-	for f, n := range w.injected {
-		all[f] = n
-	}
-	return all
+	return maps.Clone(w.injected)
 }
 
 // countLocked counts a fault that has struck since the last count once.

@@ -78,7 +78,7 @@ func packClaim(c driver.Claim, channel string) string {
 // gone, and a while longer for the next grant to be told of its death. Scripts
 // have the same rule in save and tomb.
 func life(c driver.Claim) string {
-	d := max(c.TTL, c.Keep) + c.Delay + min(max(c.TTL, time.Second), time.Minute)
+	d := max(c.TTL, c.Keep) + c.Delay + min(max(c.TTL, 2*time.Second), time.Minute)
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }
 

@@ -77,7 +77,7 @@ var lineMutants = []mutant{
 	},
 	{
 		law: 25, what: "lets in whoever fits, not the first ones",
-		edit: edit{nameGo, "\t\tdefault:\n\t\t\treturn\n\t\t}\n\t}\n}\n\n// room", "\t\tdefault:\n\t\t\tif i := slices.IndexFunc(n.line, func(o *place) bool { return n.room(o.Claim) }); i > 0 {\n\t\t\t\tn.line[0], n.line[i] = n.line[i], n.line[0]\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\treturn\n\t\t}\n\t}\n}\n\n// room"},
+		edit: edit{nameGo, "\t\tdefault:\n\t\t\treturn\n\t\t}\n\t}\n}\n\n// nudge", "\t\tdefault:\n\t\t\tif i := slices.IndexFunc(n.line, func(o *place) bool { return n.room(o.Claim) }); i > 0 {\n\t\t\t\tn.line[0], n.line[i] = n.line[i], n.line[0]\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\treturn\n\t\t}\n\t}\n}\n\n// nudge"},
 	},
 	{
 		law: 25, what: "a release does not look at what has ended",
@@ -93,7 +93,7 @@ var lineMutants = []mutant{
 	},
 	{
 		law: 26, what: "stops at its bound and tells nobody",
-		edit: edit{nameGo, "\t\t\tn.m.signalLocked(p, driver.Signal{Place: p.number})\n", ""},
+		edit: edit{nameGo, "\t\t\tn.nudge(now)\n", ""},
 	},
 	{
 		law: 26, what: "asking does not refresh",
@@ -108,8 +108,8 @@ var lineMutants = []mutant{
 		edit: edit{nameGo, "p.ID == id && n.live(p, now)", "p.ID == id"},
 	},
 	{
-		law: 26, what: "removes one dead place a call",
-		edit: edit{nameGo, "const maxDead = 64", "const maxDead = 1"},
+		law: 26, what: "tells the next place, which is dead",
+		edit: edit{nameGo, "\t\tif n.live(p, now) {\n\t\t\tn.m.signalLocked(", "\t\tif true {\n\t\t\tn.m.signalLocked("},
 	},
 	{
 		law: 26, what: "lists the dead",

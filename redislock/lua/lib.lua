@@ -122,7 +122,7 @@ local function gone(h)
 end
 
 -- tomb is how long a death is remembered for the next grant.
-local function tomb(h) return math.max(1000000, math.min(h[TTL], 60000000)) end
+local function tomb(h) return math.max(2000000, math.min(h[TTL], 60000000)) end
 
 -- save writes n if it was changed. It lives until nothing of it matters.
 local function save(n)

@@ -12,10 +12,11 @@ J = false
 local plains, names = {}, (#KEYS - 1) / 2
 for i = 1, names do plains[KEYS[1 + i]] = KEYS[1 + names + i] end
 
--- stranger is a claim of a program that is not dibs, as far as can be told.
+-- stranger is a claim of a program that is not dibs, as far as can be told, for
+-- which left milliseconds are left. It outlives this step, as the string does.
 local function stranger(left)
-  local h = {'\0stranger', '0', '0', 1, 1, HELD, now + left * 1000, now, now, left * 1000, 0, 0, 0, 0, '', 'a program that is not dibs', '', 0, 0}
-  return h
+  local lives = (left + 1) * 1000
+  return {'\0stranger', '0', '0', 1, 1, HELD, now + lives, now, now, lives, 0, 0, 0, 0, '', 'a program that is not dibs', '', 0, 0}
 end
 
 local load_, save_ = load, save
@@ -31,7 +32,7 @@ load = function(key, name)
   end
   if n.value and not (h and n.value == h[ID]) then
     local left = call('PTTL', n.plain)
-    if left < 0 then
+    if left == -1 then
       error({err = 'FOREIGN the key ' .. n.plain .. ' is held by another program, and without a time to live: it may never be given back'})
     end
     n.stranger = stranger(left)

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/dibslock/dibs"
-	"github.com/dibslock/dibs/cmd/internal/child"
+	"github.com/dibslock/dibs/cmd/internal/guard"
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -16,9 +17,11 @@ var errWaitOver = errors.New("the wait is over")
 
 // run takes the lock, runs the command, and gives the lock back.
 func (r *runner) run() error {
-	r.began = time.Now()
 	in := listen()
 	defer in.stop()
+	reaper := guard.NewReaper()
+	defer reaper.Stop()
+	defer r.followParent()()
 	var err error
 	if r.place, err = choose(r.store); err != nil {
 		return err
@@ -29,19 +32,23 @@ func (r *runner) run() error {
 	}
 	if r.verbose {
 		say(r.stderr, "store: %s", r.place)
-		if l := child.Limits(); l != "" {
+		if l := guard.Limits(); l != "" {
 			say(r.stderr, "on this system %s", l)
 		}
 	}
+	if err := r.scatter(in); err != nil {
+		return err
+	}
+	r.began = time.Now()
 	ctx, done := r.waiting(in)
 	defer done()
 	store, err := r.openStore(ctx)
 	if err != nil {
-		return err
+		return r.without(err)
 	}
 	watch := newWatch(r)
 	client, err := r.place.client(store, &dibs.Options{
-		Settings: r.settings(store.Facts()),
+		Settings: r.settings(store),
 		Hooks:    dibs.JoinHooks(watch.hooks(), logHooks(r.log)),
 		Logger:   r.log,
 	})
@@ -50,31 +57,55 @@ func (r *runner) run() error {
 	}
 	defer closeClient(client, r.log)
 
+	watch.where = positions(client, r.key)
 	lease, err := r.acquire(ctx, client, watch)
+	r.result.Waited = time.Since(r.began).Milliseconds()
 	if err != nil {
-		return err
+		return r.without(err)
 	}
 	if sig := done(); sig != nil {
 		// It came after the wait, or in the moment of the grant.
 		r.giveBack(lease, giveBackTime)
 		return (&signalError{sig}).failure(r.key)
 	}
-	return r.hold(in, lease, watch)
+	return r.hold(in, store, lease, watch)
 }
 
 // deathDelay keeps a key closed after the death of its dibs. A store may see that
-// death before the kernel has ended the command with it.
-const deathDelay = 500 * time.Millisecond
+// death before the kernel has ended the command with it. Where a guardian keeps
+// the life file too, that goes only for the death of both at once.
+const (
+	deathDelay   = 500 * time.Millisecond
+	guardedDelay = 100 * time.Millisecond
+)
 
-func (r *runner) settings(facts driver.Facts) dibs.Settings {
-	s := dibs.Settings{TTL: r.ttl.Duration, Note: r.caption.note()}
+func (r *runner) settings(store driver.Store) dibs.Settings {
+	s := dibs.Settings{TTL: r.ttl.Duration, Keep: r.atLeastFor.Duration, Note: r.caption.note()}
 	if r.wait.Duration > 0 {
 		s.StoreDown = dibs.WaitDown
 	}
-	if facts.Waived(49) == "" {
+	if store.Facts().Waived(49) == "" {
 		s.Delay = deathDelay
+		if _, ok := store.(living); ok && guard.Guards {
+			s.Delay = guardedDelay
+		}
 	}
 	return s
+}
+
+// without is how a run ends that gets no lock: what a store that is down means is
+// for --if-store-down to say.
+func (r *runner) without(err error) error {
+	var f *failure
+	if !errors.As(err, &f) || f.code != exitStoreDown || r.ifStoreDown.value != "skip" {
+		return err
+	}
+	r.result.Outcome = outcomeSkipped
+	skip := &failure{code: r.conflict.value}
+	if !r.quiet {
+		skip.text = "skipped: " + f.text
+	}
+	return skip
 }
 
 // waiting returns a context for all that comes before the command: it ends with
@@ -92,6 +123,9 @@ func (r *runner) waiting(in *inbox) (ctx context.Context, done func() os.Signal)
 		defer close(over)
 		select {
 		case got = <-in.signals:
+			cancel(&signalError{got})
+		case <-r.parent:
+			got = syscall.SIGTERM
 			cancel(&signalError{got})
 		case <-ctx.Done():
 		}
@@ -159,7 +193,13 @@ func (r *runner) refused(ctx context.Context, err error, watch *watch) error {
 	}
 	var held *dibs.HeldError
 	if errors.As(err, &held) {
-		return &failure{code: r.conflict.value, text: r.skipped(watch.aged(time.Now(), held))}
+		held = watch.aged(time.Now(), held)
+		r.result.Outcome = outcomeSkipped
+		if held.Holder != nil {
+			holder := newClaimStatus(*held.Holder)
+			r.result.Holder = &holder
+		}
+		return &failure{code: r.conflict.value, text: r.skipped(held)}
 	}
 	var over *dibs.WaitError
 	if errors.As(err, &over) {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/google/uuid"
 )
 
 // ours are the variables that the command gets. An inner run's values win over
@@ -13,7 +11,7 @@ import (
 var ours = []string{"DIBS_KEY", keysVar, "DIBS_FENCE", "DIBS_RUN_ID", "DIBS_SLOT", "DIBS_MODE", "DIBS_TTL", "DIBS_STORE"}
 
 // childEnv is the environment of the command: this process's own and ours.
-func (r *runner) childEnv(environ []string, fence uint64, runID uuid.UUID) []string {
+func (r *runner) childEnv(environ []string, fence uint64) []string {
 	env := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(ours, name)
@@ -26,7 +24,7 @@ func (r *runner) childEnv(environ []string, fence uint64, runID uuid.UUID) []str
 		"DIBS_KEY="+r.key,
 		keysVar+"="+strings.Join(keys, "\n"),
 		"DIBS_FENCE="+strconv.FormatUint(fence, 10),
-		"DIBS_RUN_ID="+runID.String(),
+		"DIBS_RUN_ID="+r.runID,
 		"DIBS_MODE="+r.mode(),
 		"DIBS_TTL="+r.ttl.Duration.String(),
 		"DIBS_STORE="+redact(r.place.url),

@@ -28,7 +28,7 @@ const exitCodes = `Exit codes:
   0-255  the command's own, when it ran to its end
   64     wrong usage; nothing was done
   69     the store can't be reached, or gives no clear answer
-  73     the directory of the default store can't be made
+  73     the directory of the default store, or a file, can't be made
   75     skipped: held elsewhere, or the wait is over (-E changes it)
   77     refused by the store: no permission for its file or server, or a mode
          that it can't lock in

@@ -4,25 +4,24 @@ import (
 	"context"
 	"errors"
 	"os"
+	"syscall"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/dibslock/dibs"
-	"github.com/dibslock/dibs/cmd/internal/child"
+	"github.com/dibslock/dibs/cmd/internal/guard"
+	"github.com/dibslock/dibs/cmd/internal/terminal"
+	"github.com/dibslock/dibs/driver"
 )
 
 // hold runs the command under the lease, and gives the lease back when nothing
 // of the command is left.
-func (r *runner) hold(in *inbox, lease *dibs.Lease, watch *watch) error {
+func (r *runner) hold(in *inbox, store driver.Store, lease *dibs.Lease, watch *watch) error {
+	r.result.granted(lease)
+	r.events.add(event{Event: "acquired", Fence: r.result.Fence, Token: r.result.Token, Waited: &r.result.Waited})
 	within := giveBackTime
 	defer func() { r.giveBack(lease, within) }()
 	if err := r.trust(lease); err != nil {
 		return err
-	}
-	runID, err := uuid.NewV7()
-	if err != nil {
-		return failf(exitFailed, "can't make a run id: %v; the command was not started", err)
 	}
 	in.whole()
 	select {
@@ -30,33 +29,80 @@ func (r *runner) hold(in *inbox, lease *dibs.Lease, watch *watch) error {
 		return (&signalError{sig}).failure(r.key)
 	default:
 	}
-	p, err := child.Start(r.path, r.argv, r.childEnv(os.Environ(), lease.Fence(), runID))
+	limits := r.stops()
+	tty := terminal.Open()
+	defer tty.Close()
+	p, err := r.start(store, lease, limits, tty)
 	if err != nil {
-		return failf(exitNotExecutable, "can't execute %s: %v%s", r.path, errors.Unwrap(err), scriptHint(err))
+		return err
 	}
-	r.log.Debug("started", "key", r.key, "pid", p.Pid(), "run_id", runID)
+	defer p.Close()
 	s := &supervisor{
 		process: p,
 		lease:   lease,
 		key:     r.key,
-		limits: stops{
-			grace:     r.grace.Duration,
-			margin:    margin(r.ttl.Duration),
-			timeout:   r.timeout.Duration,
-			killAfter: r.killAfter.Duration,
-			escalate:  r.killAfter.given,
-			warnOnly:  r.onLost.value == "warn",
-		},
+		limits:  limits,
 		signals: in.signals,
 		trouble: watch.trouble,
+		renewed: watch.renewed,
+		parent:  r.parent,
+		job:     newJob(tty, p.Pid(), tty.Job(), in.signals),
+		events:  r.events,
 		stderr:  r.stderr,
 		log:     r.log,
 	}
 	err = s.run()
+	r.result.ran(s)
 	if s.lost != nil {
 		within = closeTime // the store is in trouble, or has nothing of ours
 	}
 	return err
+}
+
+func (r *runner) stops() stops {
+	return stops{
+		grace:     r.grace.Duration,
+		margin:    margin(r.ttl.Duration),
+		timeout:   r.timeout.Duration,
+		killAfter: r.killAfter.Duration,
+		escalate:  r.killAfter.given,
+		warnOnly:  r.onLost.value == "warn",
+	}
+}
+
+// A living store proves a death by a file that is open as long as its client
+// lives: see [sqlitelock.Store.LifeFile].
+type living interface{ LifeFile() (*os.File, error) }
+
+// start starts the command. If the terminal is a job's, the command has it.
+func (r *runner) start(store driver.Store, lease *dibs.Lease, limits stops, tty *terminal.Terminal) (*guard.Process, error) {
+	spec := guard.Spec{
+		Path: r.path, Argv: r.argv, Env: r.childEnv(os.Environ(), lease.Fence()),
+		Foreground: tty.Job(),
+	}
+	if !limits.warnOnly {
+		spec.Limit = limits.guard(lease.Remaining())
+	}
+	if s, ok := store.(living); ok {
+		var err error
+		if spec.Life, err = s.LifeFile(); err != nil {
+			return nil, failf(exitFailed, "%v; the command was not started", err)
+		}
+	}
+	tty.Keep()
+	p, err := guard.Start(spec)
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		tty.Reclaim()
+		return nil, failf(exitNotExecutable, "can't execute %s: %v%s", r.path, errno, scriptHint(err))
+	}
+	if err != nil {
+		tty.Reclaim()
+		return nil, failf(exitFailed, "can't start %s: %v", r.path, err)
+	}
+	r.result.started = time.Now()
+	r.events.add(event{Event: "started", Pid: p.Pid()})
+	r.log.Debug("started", "key", r.key, "pid", p.Pid(), "run_id", r.runID)
+	return p, nil
 }
 
 // giveBackTime bounds how long a healthy store has for the release: what waits
@@ -102,6 +148,8 @@ func (r *runner) giveBack(lease *dibs.Lease, within time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := lease.Release(ctx)
+	confirmed := err == nil
+	r.events.add(event{Event: "released", Confirmed: &confirmed})
 	if err == nil || lost {
 		return
 	}

@@ -83,12 +83,14 @@ func say(w io.Writer, format string, args ...any) {
 
 // A lockedWriter lets many goroutines write whole messages.
 type lockedWriter struct {
-	mu sync.Mutex // guards w
-	w  io.Writer
+	mu   sync.Mutex // guards what follows
+	w    io.Writer
+	live bool // a line is shown that is not to stay
 }
 
 func (l *lockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.clearLocked()
 	return l.w.Write(p)
 }

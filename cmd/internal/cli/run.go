@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dibslock/dibs/cmd/internal/child"
+	"github.com/dibslock/dibs/cmd/internal/guard"
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -23,14 +24,23 @@ Flags stand anywhere before --. What follows it is the command and its arguments
 untouched. The command runs in a process group of its own; HUP INT QUIT TERM USR1
 USR2 WINCH CONT TSTP are passed on to the group. The lock is renewed while the
 command runs and given back when the whole group has ended: what the command left
-in the background gets TERM, and after --kill-after KILL.
+in the background gets TERM, and after --kill-after KILL. The second interrupt in
+5s that reaches dibs itself is followed by TERM, the third by KILL.
 
 If the lock can't be kept, because the store doesn't answer or an operator
-revoked it, the group gets TERM and after --grace KILL, all before the store can
-let another in. The command's environment has DIBS_KEY, DIBS_FENCE (a number that
-grows with every holder; have the resource refuse smaller ones), DIBS_RUN_ID,
-DIBS_MODE, DIBS_TTL, DIBS_STORE, and DIBS_KEYS (a line for each key held by this
-run and the runs around it: key, store, process id, separated by tabs).
+revoked it, all that the command has started gets TERM and after --grace KILL,
+before the store can let another in. On Linux a guardian process does the same if
+dibs is stopped; if dibs is killed, it leaves nothing of the command. Only if both
+are killed at once, what the command has started may run on.
+
+At a terminal (on Linux) the command has the foreground. Ctrl-Z stops dibs too, and
+the lock isn't renewed until fg: a stop that is longer than --ttl loses it, and the
+command is killed.
+
+The command's environment has DIBS_KEY, DIBS_FENCE (a number that grows with every
+holder; have the resource refuse smaller ones), DIBS_RUN_ID, DIBS_MODE, DIBS_TTL,
+DIBS_STORE, and DIBS_KEYS (a line for each key held by this run and the runs around
+it: key, store, process id, separated by tabs).
 
 The store is --store, or $DIBS_STORE_URL, or the URL in the file
 $DIBS_STORE_URL_FILE, or a file of this host: /var/lib/dibs/locks.db for root,
@@ -58,7 +68,20 @@ type runner struct {
 	quiet     bool
 	verbose   bool
 
+	atLeastFor    duration
+	jitter        duration
+	ifStoreDown   text
+	dieWithParent bool
+	report        text
+	eventsTo      text
+	dryRun        bool
+
 	began  time.Time
+	runID  string
+	result report
+	events *events
+	ppid   int
+	parent chan struct{} // closed when the parent process has ended; nil: never
 	pid    int
 	place  place
 	outer  []heldKey
@@ -75,6 +98,10 @@ func newRun() *cobra.Command {
 		onLost:    text{kind: "kill|warn", value: "kill"},
 		conflict:  number{value: exitHeld, least: 0, most: 255},
 		reason:    text{kind: "TEXT"},
+
+		ifStoreDown: text{kind: "fail|skip", value: "fail"},
+		report:      text{kind: "FILE"},
+		eventsTo:    text{kind: "FILE"},
 	}
 	cmd := &cobra.Command{
 		Use:   "run KEY [flags] -- CMD [ARG...]",
@@ -88,11 +115,22 @@ func newRun() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.stderr = cmd.ErrOrStderr()
-			r.log = logger(r.stderr, r.verbose)
-			if err := r.take(args, cmd.ArgsLenAtDash()); err != nil {
-				return err
-			}
-			return r.run()
+			r.log, r.ppid = logger(r.stderr, r.verbose), os.Getppid()
+			return r.told(func() error {
+				if err := r.take(args, cmd.ArgsLenAtDash()); err != nil {
+					return err
+				}
+				if r.dryRun {
+					return r.rehearse(cmd.OutOrStdout())
+				}
+				if r.eventsTo.value != "" {
+					var err error
+					if r.events, err = openEvents(r.eventsTo.value, r.key, r.runID, r.stderr); err != nil {
+						return err
+					}
+				}
+				return r.run()
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -110,6 +148,13 @@ func newRun() *cobra.Command {
 	f.VarP(&r.conflict, "conflict-exit-code", "E", "exit with N if the key is held elsewhere, or the wait is over")
 	f.StringArrayVar(&r.caption.meta, "meta", nil, "`k=v` for those who look at the lock; may be repeated")
 	f.Var(&r.reason, "reason", "why, for those who look at the lock")
+	f.Var(&r.atLeastFor, "at-least-for", "hold the key for DUR at least, also if the command ends sooner")
+	f.Var(&r.jitter, "jitter", "first sleep for a random time of up to DUR")
+	f.Var(&r.ifStoreDown, "if-store-down", "if the store can't be reached: fail with 69, or skip as if the key were held")
+	f.BoolVar(&r.dieWithParent, "die-with-parent", false, "stop the command when the process ends that started dibs")
+	f.Var(&r.report, "report", "write how it ended into FILE, as one JSON object")
+	f.Var(&r.eventsTo, "events", "append what happens to FILE, as a line of JSON each")
+	f.BoolVar(&r.dryRun, "dry-run", false, "only say what would be done now")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "don't say that it was skipped, or that it waits")
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "say which store is used, and what happens")
 	return cmd
@@ -117,7 +162,7 @@ func newRun() *cobra.Command {
 
 // limits says what dibs can't do on this system.
 func limits() string {
-	if l := child.Limits(); l != "" {
+	if l := guard.Limits(); l != "" {
 		return "\n\n" + wrap("On this system "+l+".", 80)
 	}
 	return ""
@@ -173,6 +218,12 @@ func (r *runner) check() error {
 		return usagef("--shared and --slots exclude each other: a shared key has no limit")
 	case !slices.Contains([]string{"kill", "warn"}, r.onLost.value):
 		return usagef("--on-lost %s: want kill or warn", quote(r.onLost.value))
+	case !slices.Contains([]string{"fail", "skip"}, r.ifStoreDown.value):
+		return usagef("--if-store-down %s: want fail or skip", quote(r.ifStoreDown.value))
+	case r.report.given && r.report.value == "", r.eventsTo.given && r.eventsTo.value == "":
+		return usagef("--report and --events need the name of a file")
+	case r.dieWithParent && !knowsParent:
+		return usagef("--die-with-parent: this system doesn't tell of the end of a parent")
 	case r.grace.Duration >= r.ttl.Duration/2:
 		return usagef("--grace %s: it must be less than half of --ttl %s, or the command could not be stopped before the lock ends", short(r.grace.Duration), short(r.ttl.Duration))
 	case r.quiet && r.verbose:

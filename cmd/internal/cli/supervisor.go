@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/cmd/internal/guard"
 )
 
 // A supervisor follows a running command: it passes signals on, stops the
@@ -25,6 +28,10 @@ type supervisor struct {
 	limits  stops
 	signals <-chan os.Signal
 	trouble func() error // why renewals fail
+	renewed <-chan struct{}
+	parent  <-chan struct{} // closed when the parent process has ended; nil: never
+	job     *job
+	events  *events
 	stderr  io.Writer
 	log     *slog.Logger
 
@@ -34,8 +41,11 @@ type supervisor struct {
 	ended     bool      // the command itself has ended
 	frozen    bool      // a TSTP was passed on, and no CONT since
 	killed    bool      // KILL was sent: there is nothing left to send
-	lost      error     // the loss, or the doubt, that was acted on
-	code      int       // the exit code that dibs itself gives; 0: the command's
+	told      time.Time // the end of trust that the guardian knows
+	sigints   impatience
+	heard     map[os.Signal]time.Time // when a signal came last
+	lost      error                   // the loss, or the doubt, that was acted on
+	code      int                     // the exit code that dibs itself gives; 0: the command's
 }
 
 // stops are the limits of a command.
@@ -48,10 +58,15 @@ type stops struct {
 	warnOnly  bool          // a loss doesn't stop the command
 }
 
-// A process is a *child.Process.
+// A process is a *guard.Process.
 type process interface {
 	Exited() <-chan struct{}
 	Gone() <-chan struct{}
+	Stopped() <-chan syscall.Signal
+	Relayed() <-chan os.Signal
+	Overdue() bool
+	Limit(guard.Limit)
+	Whole()
 	Signal(os.Signal) error
 	Terminate() error
 	Kill() error
@@ -82,11 +97,22 @@ func (s *supervisor) run() error {
 			return s.verdict()
 		case <-exited:
 			exited = nil
+			s.job.ended()
 			s.cleanUp()
 		case <-lost:
 			lost = nil
+		case <-s.renewed:
 		case sig := <-s.signals:
-			s.pass(sig)
+			s.hear(sig)
+		case sig := <-s.process.Relayed():
+			s.relayed(sig)
+		case sig := <-s.process.Stopped():
+			if s.job.stopped(sig) {
+				s.report("continue", s.process.Signal(contSignal))
+			}
+		case <-s.parent:
+			s.parent = nil
+			s.bereaved()
 		case <-timer.C:
 		}
 	}
@@ -100,12 +126,14 @@ func (s *supervisor) step(now time.Time) time.Duration {
 		s.trust = now.Add(left)
 	}
 	s.judge(now, left)
+	s.inform(left)
 	if !s.timeoutAt.IsZero() && !now.Before(s.timeoutAt) {
 		s.timeoutAt = time.Time{}
 		if !s.over() {
 			s.blame(exitTimeout)
+			s.events.add(event{Event: "timeout"})
 			say(s.stderr, "timeout: %s ran for %s; stopping the command (TERM now, KILL in %s)", quote(s.key), short(s.limits.timeout), short(s.limits.killAfter))
-			s.stop(now.Add(s.limits.killAfter))
+			s.stopAll(now.Add(s.limits.killAfter))
 		}
 	}
 	if !s.killAt.IsZero() && !now.Before(s.killAt) {
@@ -146,6 +174,7 @@ func (s *supervisor) judge(now time.Time, left time.Duration) {
 	case s.limits.warnOnly:
 		if err != nil {
 			s.lost = err
+			s.events.add(event{Event: "lost", Reason: err.Error()})
 			say(s.stderr, "warning: %v; the command runs on without the lock (--on-lost warn)", err)
 		}
 		return
@@ -154,6 +183,7 @@ func (s *supervisor) judge(now time.Time, left time.Duration) {
 		err = errDoubt
 	}
 	s.lost = err
+	s.events.add(event{Event: "lost", Reason: s.why(err)})
 	if !s.over() {
 		s.blame(exitLost)
 	}
@@ -165,7 +195,7 @@ func (s *supervisor) judge(now time.Time, left time.Duration) {
 		by = now // another may be in already
 	}
 	say(s.stderr, "lost %s: %s; stopping the command (TERM now, KILL in %s)", quote(s.key), s.why(err), short(max(by.Sub(now), 0)))
-	s.stop(by)
+	s.stopAll(by)
 }
 
 // out tells that the trust has run out: dibs was frozen, or the machine was.
@@ -181,6 +211,13 @@ func (s *supervisor) why(err error) string {
 		}
 	}
 	return err.Error()
+}
+
+// stopAll stops what left the group too.
+func (s *supervisor) stopAll(by time.Time) {
+	s.process.Whole()
+	s.killed = false // it was the group's alone
+	s.stop(by)
 }
 
 // stop sends TERM now and KILL at by, unless an earlier KILL is due.
@@ -210,6 +247,7 @@ func (s *supervisor) cleanUp() {
 	default:
 	}
 	s.ended = true
+	s.events.add(event{Event: "left-behind"})
 	s.log.Info("the command has ended and left others behind: stopping them", "key", s.key, "kill_after", s.limits.killAfter)
 	s.stop(time.Now().Add(s.limits.killAfter))
 }
@@ -236,11 +274,16 @@ func (s *supervisor) blame(code int) {
 // asked for.
 func (s *supervisor) pass(sig os.Signal) {
 	s.log.Debug("passing a signal on", "key", s.key, "signal", sig.String())
+	s.events.add(event{Event: "signal", Signal: sig.String()})
+	if sig == contSignal {
+		s.job.continued()
+	}
 	s.report("signal", s.process.Signal(sig))
 	s.unfreeze(sig)
 	if isTerm(sig) && s.limits.escalate {
 		s.killBy(time.Now().Add(s.limits.killAfter))
 	}
+	s.insist(sig)
 }
 
 // unfreeze has a group that a TSTP from us has stopped hear of a signal that is to
@@ -265,12 +308,27 @@ func (s *supervisor) report(what string, err error) {
 
 // verdict is how the run ended.
 func (s *supervisor) verdict() error {
+	s.job.ended()
 	code, err := s.process.Code()
+	if s.code == 0 && s.process.Overdue() {
+		s.blame(exitLost)
+		s.lost = errOverdue
+		s.events.add(event{Event: "lost", Reason: errOverdue.Error()})
+		say(s.stderr, "lost %s: %v; the command was stopped before the lock ended", quote(s.key), errOverdue)
+	}
+	s.job.restore(cmp.Or(s.code, code))
+	if err == nil {
+		s.events.add(event{Event: "exited", Command: &code})
+	} else {
+		s.events.add(event{Event: "exited", Reason: err.Error()})
+	}
 	switch {
 	case s.code != 0:
 		return &failure{code: s.code}
 	case err != nil:
-		return failf(exitFailed, "can't tell how the command ended: %v", err)
+		return failf(exitFailed, "%s: %v", quote(s.key), err)
 	}
 	return &failure{code: code}
 }
+
+var errOverdue = errors.New("dibs was stopped for so long that nothing was renewed")

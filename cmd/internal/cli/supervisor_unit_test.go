@@ -8,11 +8,13 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/cmd/internal/guard"
 )
 
 // A stage is a command and a lease that do as they are told.
@@ -23,6 +25,9 @@ type stage struct {
 	did          []string // what the supervisor did, and when
 	onTerm       time.Duration
 	onKill       time.Duration
+	relays       chan os.Signal
+	overdue      bool
+	whole        bool
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -56,6 +61,12 @@ func newStage(trust time.Duration) *stage {
 func (s *stage) Exited() <-chan struct{} { return s.exited }
 func (s *stage) Gone() <-chan struct{}   { return s.gone }
 func (s *stage) Code() (int, error)      { return s.code, nil }
+
+func (s *stage) Stopped() <-chan syscall.Signal { return nil }
+func (s *stage) Relayed() <-chan os.Signal      { return s.relays }
+func (s *stage) Overdue() bool                  { return s.overdue }
+func (s *stage) Limit(guard.Limit)              {}
+func (s *stage) Whole()                         { s.whole = true }
 func (s *stage) Signal(sig os.Signal) error {
 	s.note(sig.String())
 	return nil

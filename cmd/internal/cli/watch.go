@@ -12,26 +12,36 @@ import (
 const (
 	quietTime = 400 * time.Millisecond // a wait shorter than this is not worth a word
 	lineEvery = 15 * time.Second       // how often a wait is told of
+	drawEvery = time.Second            // the same, on a terminal
+	findEvery = 3 * time.Second        // how often the line is looked at
 )
 
 // A watch hears what the library does, and tells a person who waits about it.
 type watch struct {
-	r *runner
+	r       *runner
+	renewed chan struct{}                                   // capacity 1: a renewal has ended
+	where   func(ctx context.Context, place uint64) (n int) // the position in line of a place; 0: not known
 
 	mu    sync.Mutex // guards what follows
 	held  *dibs.HeldError
 	heard time.Time // when held came
 	down  error     // why the store gave no clear answer; nil: it did
 	last  error     // why the last renewal failed
+
+	position int       // in line; 0: not known
+	found    time.Time // when it was asked for; the goroutine of start alone needs it
 }
 
-func newWatch(r *runner) *watch { return &watch{r: r} }
+func newWatch(r *runner) *watch { return &watch{r: r, renewed: make(chan struct{}, 1)} }
 
 func (w *watch) hooks() dibs.Hooks {
 	return dibs.Hooks{
 		Waiting: func(_ context.Context, _ dibs.AcquireInfo, held *dibs.HeldError) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			if w.held == nil {
+				w.r.events.add(event{Event: "waiting", Reason: held.Error()})
+			}
 			w.held, w.heard, w.down = held, time.Now(), nil
 		},
 		Retrying: func(_ context.Context, _ dibs.AcquireInfo, err error) {
@@ -41,8 +51,12 @@ func (w *watch) hooks() dibs.Hooks {
 		},
 		Renewed: func(info dibs.RenewInfo) {
 			w.mu.Lock()
-			defer w.mu.Unlock()
 			w.last = info.Err
+			w.mu.Unlock()
+			select {
+			case w.renewed <- struct{}{}:
+			default: // one signal is enough
+			}
 		},
 	}
 }
@@ -78,30 +92,60 @@ func (w *watch) start() (stop func()) {
 	if w.r.quiet {
 		return func() {}
 	}
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() { // ends when stop closes quit
+	ctx, cancel := context.WithCancel(context.Background())
+	live := newLiveLine(w.r.stderr)
+	every := lineEvery
+	if live != nil {
+		every = drawEvery
+	}
+	done := make(chan struct{})
+	go func() { // ends with ctx, which stop ends
 		defer close(done)
+		defer live.clear()
 		tick := time.NewTicker(quietTime)
 		defer tick.Stop()
 		var told time.Time
 		var kind string
 		for {
 			select {
-			case <-quit:
+			case <-ctx.Done():
 				return
 			case now := <-tick.C:
-				line, k := w.line(now)
-				if k != kind || now.Sub(told) >= lineEvery {
-					told, kind = now, k
+				_, k := w.line(now)
+				if k == kind && now.Sub(told) < every {
+					continue
+				}
+				w.find(ctx, now)
+				told, kind = now, k
+				line, _ := w.line(now)
+				if live != nil {
+					live.show("dibs: " + line)
+				} else {
 					say(w.r.stderr, "%s", line)
 				}
 			}
 		}
 	}()
 	return func() {
-		close(quit)
+		cancel()
 		<-done
 	}
+}
+
+// find asks for the position in line, not too often: it takes a look at the
+// whole line.
+func (w *watch) find(ctx context.Context, now time.Time) {
+	w.mu.Lock()
+	held := w.held
+	w.mu.Unlock()
+	if w.where == nil || held == nil || held.Place == 0 || now.Sub(w.found) < findEvery {
+		return
+	}
+	w.found = now
+	n := w.where(ctx, held.Place)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.position = n
 }
 
 // line is what to say now, and of which kind it is: a change of kind is told at
@@ -115,6 +159,9 @@ func (w *watch) line(now time.Time) (line, kind string) {
 	}
 	switch {
 	case w.held != nil:
+		if w.position > 0 {
+			waited += fmt.Sprintf(", %d in line", w.position)
+		}
 		held := w.agedLocked(now, w.held)
 		line = waited + ": " + inTheWay(now, held)
 		if p := prospects(held); p != "" {

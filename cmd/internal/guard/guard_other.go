@@ -52,3 +52,9 @@ func NewReaper() *Reaper { return &Reaper{} }
 
 // Stop has nothing to end.
 func (r *Reaper) Stop() {}
+
+// Guards tells whether commands have a guardian on this system.
+const Guards = false
+
+// Limits tells what cannot be promised on this system; "" if all can.
+func Limits() string { return child.Limits() }

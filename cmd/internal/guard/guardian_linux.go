@@ -199,7 +199,9 @@ func (g *guardian) collect() {
 	if !g.exited {
 		if c, ok := look(unix.P_PID, g.pid, leaveAsIs); ok {
 			g.exited, g.pause = true, time.Millisecond
-			g.line.send(report{Exited: true, Code: c.exitCode()})
+			reapOthers(g.pid)
+			g.gone = !g.lives()
+			g.line.send(report{Exited: true, Code: c.exitCode(), Gone: g.gone})
 		}
 	}
 	reapOthers(g.pid)

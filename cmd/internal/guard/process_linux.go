@@ -176,6 +176,9 @@ func (p *Process) take(r report) {
 		p.mu.Unlock()
 	case r.Exited:
 		p.code = r.Code
+		if r.Gone {
+			p.finish(nil) // first, so that nobody looks for what is left
+		}
 		close(p.exited)
 	case r.Gone:
 		p.finish(nil)

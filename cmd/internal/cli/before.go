@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/driver"
+)
+
+// scatter sleeps for the --jitter.
+func (r *runner) scatter(in *inbox) error {
+	if r.jitter.Duration == 0 {
+		return nil
+	}
+	d := rand.N(r.jitter.Duration)
+	r.log.Debug("sleeping before the lock is asked for", "jitter", d)
+	r.events.add(event{Event: "jitter", Sleep: d.Milliseconds()})
+	ctx, done := r.waiting(in)
+	defer done()
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return signalOf(ctx).failure(r.key)
+	}
+}
+
+// knowsParent tells whether this system tells of the end of a parent.
+const knowsParent = runtime.GOOS != "windows"
+
+// parentPoll is how often the parent is looked for: nothing tells of its end but
+// that somebody else is the parent.
+const parentPoll = 100 * time.Millisecond
+
+// followParent closes r.parent when the process that started dibs has ended, if
+// that is asked for. It does so until stop is called.
+func (r *runner) followParent() (stop func()) {
+	if !r.dieWithParent {
+		return func() {}
+	}
+	r.parent = make(chan struct{})
+	quit := make(chan struct{})
+	go func() { // ends when stop closes quit
+		tick := time.NewTicker(parentPoll)
+		defer tick.Stop()
+		for os.Getppid() == r.ppid {
+			select {
+			case <-tick.C:
+			case <-quit:
+				return
+			}
+		}
+		close(r.parent)
+	}()
+	return func() { close(quit) }
+}
+
+// findTime bounds a look at the line.
+const findTime = time.Second
+
+// positions returns what finds the position of a place in the line for key.
+func positions(client *dibs.Client, key string) func(ctx context.Context, place uint64) int {
+	return func(ctx context.Context, place uint64) int {
+		ctx, cancel := context.WithTimeout(ctx, findTime)
+		defer cancel()
+		n := 0
+		for h, err := range client.Holders(ctx, key) {
+			switch {
+			case err != nil:
+				return 0
+			case h.Name != key || h.State != driver.Waiting:
+				continue
+			}
+			if n++; h.Place == place {
+				return n
+			}
+		}
+		return 0
+	}
+}
