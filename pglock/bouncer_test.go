@@ -16,7 +16,7 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 		t.Skip("TestConformance has the same laws")
 	}
 	p := servers.SharedPostgres(t)
-	b := servers.PgBouncer(t, p, "transaction", 3)
+	b := servers.PgBouncer(t, p, "transaction", 20)
 	drivertest.Run(t, drivertest.Harness{Name: "postgres behind pgbouncer", New: func(t testing.TB) drivertest.Storage {
 		rawURL := with(t, newStore(t, p), b.Addr(), "journal", "on")
 		return drivertest.Storage{

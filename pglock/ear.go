@@ -135,8 +135,11 @@ func (e *ear) look() {
 	e.mu.Lock()
 	close(e.up)
 	e.mu.Unlock()
-	for e.t.life.Err() == nil {
+	for round := 1; e.t.life.Err() == nil; round++ {
 		pause(e.t.life, newsPoll)
+		if round%5 == 0 {
+			e.again() // whatever else might have been told
+		}
 		names, mine := e.t.subs.looksFor()
 		if len(names) == 0 {
 			continue

@@ -30,10 +30,10 @@ func walk(t *testing.T, a, b driver.Store) {
 	refused(t, b, w)
 	drivertest.MustRelease(t, a, held)
 	for sig := range signals {
-		if sig.Grant == nil {
+		if sig.Place == 0 {
 			continue // just ask again
 		}
-		if sig.Place != place || sig.Grant.Token <= g.Token {
+		if sig.Place != place || sig.Grant != nil && sig.Grant.Token <= g.Token {
 			t.Fatalf("a signal %+v for place %d", sig, place)
 		}
 		break

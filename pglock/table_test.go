@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"net/url"
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +26,12 @@ const unfit = "^TestConformanceOfAdvisoryLocks$/^laws$/^(L34_RefusedEndsAtOnce|L
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// The laws mostly wait for time to pass, which many can do at once.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := f.Value.Set("8"); err != nil {
+			panic(err)
+		}
+	}
 	if f := flag.Lookup("test.skip"); f.Value.String() == "" {
 		if err := f.Value.Set(unfit); err != nil {
 			panic(err)
