@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -47,10 +48,7 @@ func launchPgBouncer(dir string, next func() (int, error), behind *PostgresServe
 	write := func(port int) error {
 		text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d user=postgres\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port=%d\n"+
 			"unix_socket_dir=\nauth_type=any\npool_mode=%s\ndefault_pool_size=%d\nmax_client_conn=500\n", behind.Port(), port, mode, size)
-		for _, line := range settings {
-			text += line + "\n"
-		}
-		return os.WriteFile(ini, []byte(text), 0o644)
+		return os.WriteFile(ini, []byte(text+strings.Join(append(settings, ""), "\n")), 0o644)
 	}
 	s, err := launch(recipe{
 		name: "pgbouncer",
