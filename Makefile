@@ -2,9 +2,9 @@
 
 SHELL     := /bin/sh
 # The modules, from the ground up. tools is for building only.
-MODULES   := . sqlitelock cmd bench
+MODULES   := . sqlitelock redislock cmd bench
 PACKAGES  := $(foreach m,$(MODULES),./$(patsubst .,,$(m))$(if $(filter .,$(m)),,/)...)
-STORES    := ./sqlitelock
+STORES    := ./sqlitelock ./redislock
 GO        ?= go
 SEED      ?= 0
 FOR       ?= 2m
@@ -29,11 +29,11 @@ lint: ## format, vet, staticcheck, modernizers, tidiness, other systems
 
 race: ## every test under the race detector, but for the stores' laws in real time
 	@echo "== tests under the race detector"
-	$(GO) test -race -short -p 3 -timeout 15m $(PACKAGES)
+	$(GO) test -race -short -timeout 15m $(PACKAGES)
 
 live: ## the stores' laws in real time, which mostly wait
 	@echo "== laws in real time"
-	$(GO) test -timeout 15m -run '^TestConformance$$' $(STORES)
+	$(GO) test -timeout 15m -p 1 -parallel 64 -run 'Conformance|Many|HeapPer' -skip InBubble $(STORES)
 
 mutants: ## two mutants of every law must be caught; all of them: make mutants MUTANTS=all
 	@echo "== mutants"
