@@ -47,8 +47,11 @@ func Schemes() []string {
 
 // home tells which package registers a scheme.
 var home = map[string]string{
-	"mem":    "github.com/dibslock/dibs/memlock",
-	"sqlite": "github.com/dibslock/dibs/sqlitelock",
+	"mem":        "github.com/dibslock/dibs/memlock",
+	"sqlite":     "github.com/dibslock/dibs/sqlitelock",
+	"redis":      "github.com/dibslock/dibs/redislock",
+	"rediss":     "github.com/dibslock/dibs/redislock",
+	"redis+unix": "github.com/dibslock/dibs/redislock",
 }
 
 // Open opens the store that rawURL names. An unknown scheme is an ErrRejected

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -268,14 +269,14 @@ func tryPath(t testing.TB, store driver.Store, path []driver.Claim) {
 	t.Helper()
 	name := fresh()
 	var live []driver.Claim
-	story := ""
+	var story strings.Builder
 	for _, c := range path {
 		c.Name, c.ID = name, NewID()
-		story += fmt.Sprintf(" %d/%d", c.Units, c.Capacity)
+		fmt.Fprintf(&story, " %d/%d", c.Units, c.Capacity)
 		g, err := store.Acquire(t.Context(), c)
 		fits := coexist(append(slices.Clip(live), c))
 		if fits != (err == nil) {
-			t.Fatalf("asked for%s: fits %v, answered %v", story, fits, err)
+			t.Fatalf("asked for%s: fits %v, answered %v", story.String(), fits, err)
 		}
 		if err != nil {
 			isHeld(t, err)

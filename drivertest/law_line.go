@@ -195,7 +195,7 @@ var l24 = parts{
 		MustRelease(t, a, r)
 		waits(t, b, w)
 		MustRelease(t, a, barger)
-		w = granted(t, b, w)
+		granted(t, b, w)
 		// It passes places, not holders.
 		barger.ID = NewID()
 		refused(t, a, barger)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -14,11 +15,12 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	ttl := ""
-	if c.From == "" {
-		ttl = strconv.FormatInt(micros(c.TTL), 10)
+	spans := s.spansOf(c)
+	ttl := spans.micros
+	if c.From != "" {
+		ttl = ""
 	}
-	m, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with(c.Name, s.pack(c), ttl, life(c)))
+	m, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with(c.Name, s.pack(c), ttl, spans.life))
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -65,6 +67,21 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 		return nil, err
 	}
 	return readAll(cs, m)
+}
+
+// spans are a claim's durations as text. Most claims of a program have the same.
+type spans struct {
+	ttl, keep, delay time.Duration
+	micros, life     string
+}
+
+func (s *Store) spansOf(c driver.Claim) *spans {
+	last := s.spans.Load()
+	if last == nil || last.ttl != c.TTL || last.keep != c.Keep || last.delay != c.Delay {
+		last = &spans{c.TTL, c.Keep, c.Delay, strconv.FormatInt(micros(c.TTL), 10), life(c)}
+		s.spans.Store(last)
+	}
+	return last
 }
 
 func (s *Store) pack(c driver.Claim) string {

@@ -14,6 +14,9 @@ import (
 // TestConformance runs the laws on a real server, each in a namespace of its own,
 // and what needs a broken network through a proxy.
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
 	r := servers.SharedRedis(t)
 	drivertest.Run(t, drivertest.Harness{Name: "redis", New: func(testing.TB) drivertest.Storage {
 		params := space() + "&journal=on"
@@ -28,6 +31,9 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfThePlainLayout runs them on the layout that other programs
 // share. Its keys are the names, so each storage is a database of its own.
 func TestConformanceOfThePlainLayout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
 	r := servers.Redis(t, servers.RedisArgs("--databases", "10000"))
 	var db atomic.Int64
 	drivertest.Run(t, drivertest.Harness{Name: "redis, plain", New: func(testing.TB) drivertest.Storage {

@@ -11,7 +11,7 @@
 // # How it works
 //
 // Each call is one script, which sees and changes the state of a name in one
-// atomic step; lua/lib.lua has the rules, which are those of package memlock. A
+// atomic step; lua/lib.lua and lua/line.lua have the rules, which are those of package memlock. A
 // name's state is one string, and its line a list and a hash beside it, all in
 // one slot. The keys expire by themselves when nothing of them matters, and only
 // the high-water mark stays, from which all tokens are drawn.

@@ -10,7 +10,7 @@ func Slot(key string) int { return slot(key) }
 
 // Keys are the keys of a name: of its state, and in the plain layout of the lock.
 func Keys(name string, plain bool) []string {
-	k := keys{"dibs", plain}
+	k := newKeys("dibs", plain)
 	if plain {
 		return []string{k.name(name), name}
 	}
@@ -18,7 +18,7 @@ func Keys(name string, plain bool) []string {
 }
 
 // NameOf is the name whose state is at key.
-func NameOf(key string, plain bool) (string, bool) { return keys{"dibs", plain}.nameOf(key) }
+func NameOf(key string, plain bool) (string, bool) { return newKeys("dibs", plain).nameOf(key) }
 
 // MaxUnder is how many calls may be under way on a connection.
 const MaxUnder = maxUnder

@@ -33,7 +33,7 @@ func (s *Store) Events(ctx context.Context, prefix string, seq uint64) iter.Seq2
 		}
 		for {
 			entries, err := s.link.do(ctx, func(b rueidis.Builder) rueidis.Completed {
-				return b.Xrange().Key(s.keys.journal()).Start("(0-" + digits(seq)).End("+").Count(eventCount).Build()
+				return b.Xrange().Key(s.keys.journal).Start("(0-" + digits(seq)).End("+").Count(eventCount).Build()
 			}).AsXRange()
 			if err != nil {
 				yield(driver.Event{}, s.failed(ctx, "", err))

@@ -9,12 +9,13 @@ import "strings"
 // In the plain layout the lock's own key is its name, which sets the slot, and
 // the state beside it has a tag that hashes to the same.
 type keys struct {
-	prefix string
-	plain  bool
+	prefix, mark, journal string
+	plain                 bool
 }
 
-func (k keys) mark() string    { return k.prefix + ":mark" }
-func (k keys) journal() string { return k.prefix + ":journal" }
+func newKeys(prefix string, plain bool) keys {
+	return keys{prefix, prefix + ":mark", prefix + ":journal", plain}
+}
 
 // name is the key of a name's state.
 func (k keys) name(name string) string {

@@ -35,7 +35,7 @@ func open(ctx context.Context, c config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		keys:    keys{c.prefix, c.plain},
+		keys:    newKeys(c.prefix, c.plain),
 		journal: c.journal,
 		closed:  make(chan struct{}),
 	}

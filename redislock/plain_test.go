@@ -57,7 +57,7 @@ type python struct {
 func newPython(t testing.TB, r *servers.RedisServer) other {
 	const bin = "/usr/bin/python3" // the one that Debian's packages are for
 	if err := exec.Command(bin, "-c", "import redis").Run(); err != nil {
-		t.Skip("redis-py is not installed: apt-get install -y python3-redis")
+		t.Fatal("redis-py is not installed: apt-get install -y python3-redis")
 	}
 	cmd := exec.Command(bin, "testdata/lock.py", strconv.Itoa(r.Port()))
 	in, err := cmd.StdinPipe()

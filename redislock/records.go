@@ -70,7 +70,7 @@ func (s *Store) Put(ctx context.Context, r driver.Record) (uint64, error) {
 		return 0, err
 	}
 	ms := (r.Retention + time.Millisecond - 1) / time.Millisecond
-	msgs, err := s.evalAll(ctx, recordPutScript, r.Key, 2, []string{s.keys.mark(), s.keys.record(r.Key)},
+	msgs, err := s.evalAll(ctx, recordPutScript, r.Key, 2, []string{s.keys.mark, s.keys.record(r.Key)},
 		[]string{digits(r.Version), r.TokenName, digits(r.Token), string(r.Value), strconv.FormatInt(int64(ms), 10)})
 	if err != nil {
 		return 0, err

@@ -17,6 +17,8 @@ type script struct {
 var (
 	//go:embed lua/lib.lua
 	lib string
+	//go:embed lua/line.lua
+	line string
 	//go:embed lua/plain.lua
 	plain string
 )
@@ -30,8 +32,8 @@ var (
 // as slow. Comments and indents go too. The first line, with the flags, has to
 // stay the first.
 func newScript(text string) *script {
-	s := build(strings.Replace(text, "--#lib\n", lib, 1))
-	s.plain = build(strings.Replace(text, "--#lib\n", lib+plain, 1))
+	s := build(strings.Replace(text, "--#lib\n", lib+line, 1))
+	s.plain = build(strings.Replace(text, "--#lib\n", lib+line+plain, 1))
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -19,6 +20,7 @@ type Store struct {
 	link    *link
 	inbox   *inbox
 	journal bool
+	spans   atomic.Pointer[spans] // those of the newest request
 
 	end    sync.Once
 	closed chan struct{} // closed by Close
@@ -112,13 +114,13 @@ func (s *Store) failed(ctx context.Context, name string, err error) error {
 // on is the keys of a script about names: the mark, the names, and then the
 // journal or what the plain layout has to them.
 func (s *Store) on(names ...string) []string {
-	keys := append(make([]string, 0, 2*len(names)+2), s.keys.mark())
+	keys := append(make([]string, 0, 2*len(names)+2), s.keys.mark)
 	for _, name := range names {
 		keys = append(keys, s.keys.name(name))
 	}
 	switch {
 	case s.journal:
-		keys = append(keys, s.keys.journal())
+		keys = append(keys, s.keys.journal)
 	case s.keys.plain:
 		keys = append(keys, names...)
 	}

@@ -7,7 +7,8 @@
 # run and exits 1.
 set -eu
 
-# command:Debian package:directories outside of PATH to look in (globs, or none)
+# command:Debian package:directories outside of PATH to look in (globs, or none);
+# for a library, a file of it instead of a command
 # internal/servers/binary.go says the same to the tests.
 table='
 redis-server:redis-server:
@@ -16,6 +17,7 @@ postgres:postgresql-15:/usr/lib/postgresql/*/bin
 pg_basebackup:postgresql-15:/usr/lib/postgresql/*/bin
 pgbouncer:pgbouncer:/usr/sbin
 gcc:gcc libc6-dev:
+__init__.py:python3-redis:/usr/lib/python3/dist-packages/redis
 '
 
 say() { printf 'servers: %s\n' "$*"; }
@@ -24,7 +26,7 @@ say() { printf 'servers: %s\n' "$*"; }
 have() {
 	command -v "$1" >/dev/null 2>&1 && return 0
 	for dir in $2; do # unquoted: a glob
-		[ -x "$dir/$1" ] && return 0
+		[ -e "$dir/$1" ] && return 0
 	done
 	return 1
 }

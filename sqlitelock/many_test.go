@@ -11,6 +11,9 @@ import (
 var plain = drivertest.Harness{Name: "sqlite", New: storage(func() *sqlitelock.Options { return &sqlitelock.Options{} }, 300*time.Millisecond)}
 
 func TestManyLeases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 30 s, and the race detector's time")
+	}
 	t.Parallel()
 	drivertest.Many(t, plain)
 }

@@ -32,7 +32,8 @@ func (r *runner) hold(in *inbox, store driver.Store, lease *dibs.Lease, watch *w
 	limits := r.stops()
 	tty := terminal.Open()
 	defer tty.Close()
-	p, err := r.start(store, lease, limits, tty)
+	lend := tty.Job()
+	p, err := r.start(store, lease, limits, tty, lend)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (r *runner) hold(in *inbox, store driver.Store, lease *dibs.Lease, watch *w
 		trouble: watch.trouble,
 		renewed: watch.renewed,
 		parent:  r.parent,
-		job:     newJob(tty, p.Pid(), tty.Job(), in.signals),
+		job:     newJob(tty, p.Pid(), lend, in.signals),
 		events:  r.events,
 		stderr:  r.stderr,
 		log:     r.log,
@@ -74,11 +75,11 @@ func (r *runner) stops() stops {
 // lives: see [sqlitelock.Store.LifeFile].
 type living interface{ LifeFile() (*os.File, error) }
 
-// start starts the command. If the terminal is a job's, the command has it.
-func (r *runner) start(store driver.Store, lease *dibs.Lease, limits stops, tty *terminal.Terminal) (*guard.Process, error) {
+// start starts the command, and lends it the terminal.
+func (r *runner) start(store driver.Store, lease *dibs.Lease, limits stops, tty *terminal.Terminal, lend bool) (*guard.Process, error) {
 	spec := guard.Spec{
 		Path: r.path, Argv: r.argv, Env: r.childEnv(os.Environ(), lease.Fence()),
-		Foreground: tty.Job(),
+		Foreground: lend,
 	}
 	if !limits.warnOnly {
 		spec.Limit = limits.guard(lease.Remaining())

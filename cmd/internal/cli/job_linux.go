@@ -66,7 +66,8 @@ func (j *job) suspend() {
 		j.tty.TakeBack()
 	}
 	signal.Reset(unix.SIGTSTP)
-	_ = unix.Kill(0, unix.SIGTSTP)
+	_ = unix.Kill(0, unix.SIGTSTP) // the others of a pipeline or a script
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 }
 
 // continued is told of a CONT, before the command is.

@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"dibs":   func() { os.Exit(cli.Main(os.Args[1:])) },
 		"revoke": func() { os.Exit(revoke(os.Args[1])) },
+		"editor": func() { os.Exit(editor()) },
 	})
 }
 

@@ -46,7 +46,7 @@ func sweep(env *testscript.Env) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	var left []string
 	for _, link := range dirs {
-		if dir, err := os.Readlink(link); err != nil || !strings.HasPrefix(dir, env.WorkDir) {
+		if dir, err := os.Readlink(link); err != nil || !strings.HasPrefix(dir+"/", env.WorkDir+"/") {
 			continue
 		}
 		name := filepath.Base(filepath.Dir(link))

@@ -78,7 +78,7 @@ func launch(life *os.File) (*line, int, error) {
 func reexecute(conn int, life *os.File) (int, error) {
 	path := "/proc/self/exe" // also if the file was replaced meanwhile
 	if _, err := os.Stat(path); err != nil {
-		if path, err = os.Executable(); err != nil {
+		if path, err = exec.LookPath(os.Args[0]); err != nil { // no /proc: what we were called by
 			return 0, err
 		}
 	}
