@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -45,17 +46,20 @@ func sorted(lists ...[]law) []law {
 func (l law) String() string { return fmt.Sprintf("L%d_%s", l.number, l.name) }
 
 // Run tests every law on the harness's store, each on a fresh storage, and then
-// a short torture and one without faults. Call it from a test named
-// TestConformance.
+// a short torture and one without faults; with -short and in a bubble, shorter
+// ones. Call it from a test named TestConformance.
 func Run(t *testing.T, h Harness) {
 	t.Run("complete", complete)
 	t.Run("laws", func(t *testing.T) { runLaws(t, h) })
-	runs := uint64(1)
-	if h.Bubble {
-		runs = 4 // they take no time
+	runs, long := uint64(1), time.Duration(0)
+	switch {
+	case h.Bubble && testing.Short():
+		long = time.Minute // what takes no time still takes the processor's
+	case h.Bubble:
+		runs = 4
 	}
 	var wg sync.WaitGroup
-	for name, o := range map[string]TortureOptions{"torture": {}, "calm": {Calm: true}} {
+	for name, o := range map[string]TortureOptions{"torture": {For: long}, "calm": {For: long, Calm: true}} {
 		wg.Go(func() { // ends with the test
 			t.Run(name, func(t *testing.T) {
 				torture(t, h, o.defaults(h.Bubble), func(done uint64) bool { return done < runs })

@@ -29,7 +29,12 @@ func TestManyLeases(t *testing.T) {
 }
 
 // Not parallel: it measures the process's heap.
-func TestHeapPerLease(t *testing.T) { drivertest.HeapPerLease(t, fresh(t)) }
+func TestHeapPerLease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the race detector's time")
+	}
+	drivertest.HeapPerLease(t, fresh(t))
+}
 
 // TestTorture is the long run: see scripts/torture.sh.
 func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, fresh(t)) }

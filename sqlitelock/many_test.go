@@ -19,4 +19,9 @@ func TestManyLeases(t *testing.T) {
 }
 
 // Not parallel: it measures the process's heap.
-func TestHeapPerLease(t *testing.T) { drivertest.HeapPerLease(t, plain) }
+func TestHeapPerLease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the race detector's time")
+	}
+	drivertest.HeapPerLease(t, plain)
+}
