@@ -2,9 +2,9 @@
 
 SHELL     := /bin/sh
 # The modules, from the ground up. tools is for building only.
-MODULES   := . sqlitelock redislock cmd bench
+MODULES   := . sqlitelock redislock pglock cmd bench
 PACKAGES  := $(foreach m,$(MODULES),./$(patsubst .,,$(m))$(if $(filter .,$(m)),,/)...)
-STORES    := ./sqlitelock ./redislock
+STORES    := ./sqlitelock ./redislock ./pglock
 GO        ?= go
 SEED      ?= 0
 FOR       ?= 2m

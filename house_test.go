@@ -27,6 +27,7 @@ var arrows = map[string][]string{
 	"drivertest/mutants":    {},
 	"sqlitelock":            {"driver"},
 	"redislock":             {"driver"},
+	"pglock":                {"driver"},
 	"cmd/dibs":              {"memlock", "sqlitelock", "cmd/internal/cli"},
 	"cmd/internal/cli":      {"", "driver", "cmd/internal/child", "cmd/internal/guard", "cmd/internal/terminal"},
 	"cmd/internal/guard":    {"internal/boottime", "cmd/internal/child"},

@@ -13,6 +13,9 @@ import (
 func advisory(rawURL string) string { return "pgadvisory" + strings.TrimPrefix(rawURL, "postgres") }
 
 func TestConformanceOfAdvisoryLocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
 	p := servers.SharedPostgres(t)
 	drivertest.Run(t, drivertest.Harness{Name: "pgadvisory", New: func(t testing.TB) drivertest.Storage {
 		rawURL := advisory(newStore(t, p))

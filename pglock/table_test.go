@@ -85,6 +85,9 @@ func open(t testing.TB, rawURL string) driver.Store {
 }
 
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
 	p := servers.SharedPostgres(t)
 	drivertest.Run(t, drivertest.Harness{Name: "postgres", New: func(t testing.TB) drivertest.Storage {
 		rawURL := with(t, newStore(t, p), "", "journal", "on")
