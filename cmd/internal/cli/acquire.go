@@ -179,6 +179,13 @@ func (r *runner) acquire(ctx context.Context, client *dibs.Client, watch *watch)
 	}
 	stop := watch.start()
 	lease, err := locker.Lock(ctx)
+	for err == nil && ctx.Err() == nil && r.trust(lease) != nil {
+		// It was handed over, and lapsed before it could be renewed: nothing was
+		// started under it, so there is nothing lost. Back into the line.
+		r.log.Info("the hand-over lapsed, waiting again", "key", r.key)
+		_ = lease.Release(ctx)
+		lease, err = locker.Lock(ctx)
+	}
 	stop()
 	return lease, r.refused(ctx, err, watch)
 }
