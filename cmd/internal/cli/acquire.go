@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +26,9 @@ func (r *runner) run() error {
 	var err error
 	if r.place, err = choose(r.store); err != nil {
 		return err
+	}
+	if strings.HasPrefix(r.place.url, "mem:") {
+		return failf(exitConfig, "can't use the store %s: it is this process's memory, and excludes nobody else; nothing was run\n%s", r.place, r.place.correction())
 	}
 	r.outer = outerKeys(os.Getenv(keysVar))
 	if err := nested(r.outer, r.key, identity(r.place.url)); err != nil {
