@@ -33,7 +33,7 @@ race: ## every test under the race detector, but for the stores' laws in real ti
 
 live: ## the stores' laws in real time, which mostly wait
 	@echo "== laws in real time"
-	$(GO) test -timeout 15m -p 1 -parallel 64 -run 'Conformance|Many|HeapPer' $(STORES)
+	$(GO) test -timeout 15m -p 3 -parallel 64 -run 'Conformance|Many|HeapPer' $(STORES)
 
 mutants: ## two mutants of every law must be caught; all of them: make mutants MUTANTS=all
 	@echo "== mutants"

@@ -131,8 +131,8 @@ func refused(path string, err error) error {
 		return say("it can't be written; dibs needs to write to it and to its directory")
 	case codeCantOpen:
 		return say("it can't be opened; dibs needs to read and write it and to make files in its directory")
-	case codeFull:
-		return say("the disk is full")
+	case codeFull: // it may have room again in a moment
+		return fmt.Errorf("sqlite store %s: the disk is full; free some space: %w", path, err)
 	}
 	return say("it can't be opened")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +26,9 @@ func (r *runner) run() error {
 	var err error
 	if r.place, err = choose(r.store); err != nil {
 		return err
+	}
+	if strings.HasPrefix(r.place.url, "mem:") {
+		return failf(exitConfig, "can't use the store %s: it is this process's memory, and excludes nobody else; nothing was run\n%s", r.place, r.place.correction())
 	}
 	r.outer = outerKeys(os.Getenv(keysVar))
 	if err := nested(r.outer, r.key, identity(r.place.url)); err != nil {
@@ -179,6 +183,13 @@ func (r *runner) acquire(ctx context.Context, client *dibs.Client, watch *watch)
 	}
 	stop := watch.start()
 	lease, err := locker.Lock(ctx)
+	for err == nil && ctx.Err() == nil && r.trust(lease) != nil {
+		// It was handed over, and lapsed before it could be renewed: nothing was
+		// started under it, so there is nothing lost. Back into the line.
+		r.log.Info("the hand-over lapsed, waiting again", "key", r.key)
+		_ = lease.Release(ctx)
+		lease, err = locker.Lock(ctx)
+	}
 	stop()
 	return lease, r.refused(ctx, err, watch)
 }

@@ -21,6 +21,9 @@ func (d *doctor) before() {
 	if path == "" {
 		return
 	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return // opening says what it is; reading might wait for ever
+	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.notef(info, "schema", "there is no file yet; it is made now")
@@ -31,9 +34,6 @@ func (d *doctor) before() {
 	}
 	defer f.Close()
 	var header [100]byte
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return
-	}
 	if _, err := io.ReadFull(f, header[:]); err != nil || string(header[:15]) != "SQLite format 3" {
 		return
 	}

@@ -43,6 +43,9 @@ type event struct {
 
 // openEvents appends to the file at path.
 func openEvents(path, key, runID string, stderr io.Writer) (*events, error) {
+	if err := checkSink("--events", path); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, failf(exitNoStateDir, "can't write --events: %v; nothing was run", err)

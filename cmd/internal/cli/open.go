@@ -73,11 +73,12 @@ func (p place) correction() string {
 // wrong with the flags.
 func (p place) client(store driver.Store, opts *dibs.Options) (*dibs.Client, error) {
 	c, err := dibs.New(store, opts)
+	var rejected *driver.RejectedError
 	switch {
 	case err == nil:
 		return c, nil
-	case errors.Is(err, dibs.ErrRejected):
-		err = usagef("%v (store: %s)", err, p)
+	case errors.As(err, &rejected):
+		err = usagef("%s (store: %s); nothing was done", strings.TrimPrefix(rejected.Why, "settings: "), p)
 	default:
 		err = p.cannotOpen(err)
 	}

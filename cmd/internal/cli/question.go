@@ -60,7 +60,7 @@ func asking() (context.Context, context.CancelFunc) {
 // oneKey returns the key that is the only argument.
 func oneKey(args []string, usage string) (string, error) {
 	if len(args) != 1 {
-		return "", usagef("want one key, and not %d; usage: %s", len(args), usage)
+		return "", usagef("want one key, and not %d; %s", len(args), usage)
 	}
 	return args[0], checkKey(args[0])
 }

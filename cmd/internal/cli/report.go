@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,6 +79,9 @@ func (p *report) finish(err error) {
 // checkReport refuses a path that can't be written later, while nothing has been
 // done.
 func checkReport(path string) error {
+	if err := checkSink("--report", path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
@@ -99,17 +103,19 @@ func (p *report) write(path string) error {
 		path = real
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe may have lost its reader
 		if err != nil {
 			return err
 		}
 		return errors.Join(printJSON(f, p), f.Close())
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	// With the mode that the umask leaves, as any file that is made anew.
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+p.RunID)
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(printJSON(f, p), f.Chmod(0o644), f.Close())
+	err = errors.Join(printJSON(f, p), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
