@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -86,10 +85,13 @@ func (c *core) followLosses(ctx context.Context) error {
 	return nil
 }
 
-// detached bounds one call of the store that no caller may end: the values of ctx
-// stay, its end does not reach the call.
-func detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
+// detached returns ctx, or what outlives it if it has already ended: the clean-up
+// of a caller that was cancelled must not be cancelled with it.
+func detached(ctx context.Context) context.Context {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 func (c *core) error(op, name string, err error) error {

@@ -29,6 +29,7 @@ type keeper struct {
 	wards wards
 	byID  map[string]*ward // only if the store tells of losses
 	next  time.Duration    // when run will look again by itself
+	used  bool             // something was adopted since it looked
 	off   bool
 }
 
@@ -57,7 +58,6 @@ func newKeeper(c *core) *keeper {
 		wake: make(chan struct{}, 1),
 		done: make(chan struct{}),
 		quit: make(chan struct{}),
-		next: never,
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
@@ -80,6 +80,7 @@ func (k *keeper) adopt(w *ward, due time.Duration) bool {
 		k.byID[w.claim.ID] = w
 	}
 	early := w.key() < k.next
+	k.used = true
 	k.mu.Unlock()
 	if early {
 		signal(k.wake)
@@ -100,8 +101,8 @@ func (k *keeper) removeLocked(w *ward) bool {
 }
 
 // drop takes w out of care, if it is, and waits for a renewal under way. The
-// error says that ctx ended first.
-func (k *keeper) drop(ctx context.Context, w *ward) error {
+// error says that ctx ended, or timeout was over, first.
+func (k *keeper) drop(ctx context.Context, timeout time.Duration, w *ward) error {
 	k.mu.Lock()
 	k.removeLocked(w)
 	if !w.busy {
@@ -113,6 +114,8 @@ func (k *keeper) drop(ctx context.Context, w *ward) error {
 	}
 	idle := w.idle
 	k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	select {
 	case <-idle:
 		return nil
@@ -190,11 +193,15 @@ func (k *keeper) step() time.Duration {
 	k.mu.Lock()
 	ended, batches := k.dueLocked(now)
 	sleep := time.Hour
-	k.next = never
 	if len(k.wards) > 0 {
 		k.next = k.wards[0].key()
 		sleep = min(max(k.next-now, 0), time.Second)
+	} else if k.used {
+		// A program that locks and unlocks all the time need not wake run for
+		// each lease: it looks again before any of them is due.
+		sleep = time.Second
 	}
+	k.used, k.next = false, now+sleep
 	k.mu.Unlock()
 
 	for _, w := range ended {

@@ -49,16 +49,12 @@ func (l *Lease) Release(ctx context.Context) error {
 // giveBack stops the renewal and asks the store.
 func (l *Lease) giveBack(ctx context.Context) error {
 	c := l.core
-	call, cancel := detached(ctx, l.client.set.CallTimeout)
-	defer cancel()
-	if ctx.Err() == nil { // one that has ended already is no obstacle
-		defer context.AfterFunc(ctx, cancel)()
-	}
-	if err := c.keeper.drop(call, &l.ward); err != nil {
+	ctx = detached(ctx)
+	if err := c.keeper.drop(ctx, l.client.set.CallTimeout, &l.ward); err != nil {
 		c.undoer.add(l.claim, l.tainted)
 		return c.error("release", l.Name(), err)
 	}
-	err := c.release(call, l.claim, l.client.set.CallTimeout/2, time.Duration(l.trust.Load()))
+	err := c.release(ctx, l.claim, l.client.set.CallTimeout, time.Duration(l.trust.Load()))
 	if !driver.Certain(err) {
 		c.undoer.add(l.claim, l.tainted)
 		return c.error("release", l.Name(), err)
@@ -70,12 +66,13 @@ func (l *Lease) giveBack(ctx context.Context) error {
 	return err
 }
 
-// release asks the store to free claim until the answer is clear or ctx ends,
-// each time for timeout at the most. An ErrNotHeld after an own unclear answer within trust means that that one was
-// applied (law 39).
+// release asks the store to free claim until the answer is clear, ctx ends, or
+// timeout is over, of which one call gets a half. An ErrNotHeld after an own
+// unclear answer within trust means that that one was applied (law 39).
 func (c *core) release(ctx context.Context, claim driver.Claim, timeout, trusted time.Duration) error {
+	began := c.clock.now()
 	for try := 0; ; try++ {
-		call, cancel := context.WithTimeout(ctx, timeout)
+		call, cancel := context.WithTimeout(ctx, timeout/2)
 		err := c.store.Release(call, claim)
 		cancel()
 		switch {
@@ -84,7 +81,7 @@ func (c *core) release(ctx context.Context, claim driver.Claim, timeout, trusted
 		case driver.Certain(err), errors.Is(err, ErrClosed):
 			return err
 		}
-		if !sleep(ctx, backoff(try, 10*time.Millisecond, time.Second)) {
+		if c.clock.now()-began >= timeout || !sleep(ctx, backoff(try, 10*time.Millisecond, time.Second)) {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ DELETE FROM claims WHERE name = ?1 AND seq = ?2;
 --: news
 SELECT name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, kept,
        delay, flags, client, proof, domain, origin, note
-FROM claims WHERE client = ?1 AND state IN (2, 3, 4, 5, 7);
+FROM claims WHERE client = ?1 AND state > 1 AND state <> 6;
 
 --: names
 -- The next names with claims, in order, of those that begin with ?1: ?2 is the
