@@ -17,24 +17,24 @@ ROLLBACK;
 SELECT mark, base, anchor, domain, high FROM meta;
 
 --: setMark
-UPDATE meta SET mark = ?1 WHERE id = 1;
+UPDATE meta SET mark = ? WHERE id = 1;
 
 --: setMeta
-UPDATE meta SET mark = ?1, base = ?2, anchor = ?3, domain = ?4, high = ?5 WHERE id = 1;
+UPDATE meta SET mark = ?, base = ?, anchor = ?, domain = ?, high = ? WHERE id = 1;
 
 --: load
 SELECT seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, kept,
        delay, flags, client, proof, domain, origin, note
-FROM claims WHERE name = ?1 ORDER BY seq;
+FROM claims WHERE name = ? ORDER BY seq;
 
 --: add
-INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-       ?19, ?20, ?21);
+INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+       ?, ?, ?);
 
 --: save
 INSERT OR REPLACE INTO claims (name, seq, state, id, token, fence, units, capacity, since, until,
        ttl, patience, keep, kept, delay, flags, client, proof, domain, origin, note)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 --: extend
 UPDATE claims SET until = ?3, ttl = ?4 WHERE name = ?1 AND seq = ?2;
@@ -45,12 +45,12 @@ UPDATE claims SET until = max(until, ?5), ttl = ?6
 WHERE name = ?1 AND id = ?2 AND token = ?3 AND state = 1 AND until > ?4 AND domain = ?7;
 
 --: drop
-DELETE FROM claims WHERE name = ?1 AND seq = ?2;
+DELETE FROM claims WHERE name = ? AND seq = ?;
 
 --: news
 SELECT name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, kept,
        delay, flags, client, proof, domain, origin, note
-FROM claims WHERE client = ?1 AND state > 1 AND state <> 6;
+FROM claims WHERE client = ? AND state > 1 AND state <> 6;
 
 --: names
 -- The next names with claims, in order, of those that begin with ?1: ?2 is the
@@ -60,28 +60,28 @@ ORDER BY name LIMIT ?4;
 
 --: namesOfClient
 -- Names with a row that the client's life file says something about.
-SELECT DISTINCT name FROM claims WHERE client = ?1 AND state IN (1, 2, 5, 6) LIMIT ?2;
+SELECT DISTINCT name FROM claims WHERE client = ? AND state IN (1, 2, 5, 6) LIMIT ?;
 
 --: namesOver
 -- Names with a row from another clock domain, or whose end has long passed. Asked
 -- for seldom: it reads every row.
-SELECT DISTINCT name FROM claims WHERE domain <> ?1 OR until < ?2 LIMIT ?3;
+SELECT DISTINCT name FROM claims WHERE domain <> ? OR until < ? LIMIT ?;
 
 --: getRecord
-SELECT value, version, token_name, token, until FROM records WHERE key = ?1;
+SELECT value, version, token_name, token, until FROM records WHERE key = ?;
 
 --: putRecord
 INSERT OR REPLACE INTO records (key, value, version, token_name, token, until)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+VALUES (?, ?, ?, ?, ?, ?);
 
 --: dropRecord
-DELETE FROM records WHERE key = ?1;
+DELETE FROM records WHERE key = ?;
 
 --: recordsOver
-SELECT 1 FROM records WHERE until <= ?1 LIMIT 1;
+SELECT 1 FROM records WHERE until <= ? LIMIT 1;
 
 --: sweepRecords
-DELETE FROM records WHERE key IN (SELECT key FROM records WHERE until <= ?1 LIMIT ?2);
+DELETE FROM records WHERE key IN (SELECT key FROM records WHERE until <= ? LIMIT ?);
 
 --: listRecords
 SELECT key, value, version, token_name, token, until FROM records
@@ -90,11 +90,11 @@ ORDER BY key LIMIT ?5;
 
 --: addEvent
 INSERT INTO events (at, kind, name, token, fence, units, capacity, took_over, now, note, reason)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING seq;
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq;
 
 --: trimEvents
-DELETE FROM events WHERE seq <= ?1;
+DELETE FROM events WHERE seq <= ?;
 
 --: listEvents
 SELECT seq, at, kind, name, token, fence, units, capacity, took_over, now, note, reason
-FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2;
+FROM events WHERE seq > ? ORDER BY seq LIMIT ?;
