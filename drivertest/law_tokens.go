@@ -119,7 +119,8 @@ var l11 = parts{
 			})
 		}
 		wg.Wait()
-		if len(seen) < rounds {
+		// How many of the tries meet a free name is luck; a few must.
+		if len(seen) < clients {
 			t.Fatalf("only %d grants", len(seen))
 		}
 	}},
