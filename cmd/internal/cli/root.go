@@ -56,7 +56,7 @@ that they already have; with nothing installed, on a file of this host.
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(), completesKeys(newLs()), completesKeys(newShow()), newVersion())
 	root.AddCommand(completesKeys(newFollow()), completesKeys(newHistory()), completesKeys(newForceUnlock()), newFence())
-	root.AddCommand(newDoctor(), newCompletion(), newMan())
+	root.AddCommand(newConfig(), newDoctor(), newCompletion(), newMan())
 	return root
 }
 
