@@ -73,7 +73,12 @@ func (l *Locker) TryDo(ctx context.Context, fn func(ctx context.Context) error) 
 	return l.do(ctx, fn, false)
 }
 
-func (l *Locker) do(ctx context.Context, fn func(ctx context.Context) error, wait bool) (err error) {
+func (l *Locker) do(ctx context.Context, fn func(ctx context.Context) error, wait bool) error {
+	return l.under(ctx, wait, func(ctx context.Context, _ *Lease) error { return fn(ctx) })
+}
+
+// under runs fn under a lease of its own.
+func (l *Locker) under(ctx context.Context, wait bool, fn func(ctx context.Context, lease *Lease) error) (err error) {
 	lease, err := l.acquire(ctx, wait)
 	if err != nil {
 		return err
@@ -81,14 +86,19 @@ func (l *Locker) do(ctx context.Context, fn func(ctx context.Context) error, wai
 	bound, stop := lease.Bind(ctx)
 	defer stop()
 	defer func() {
-		// Read before the release, which is an end too.
-		lost := lease.Check()
+		err = lease.joined(err) // before the release, which is an end too
 		_ = lease.Release(ctx)
-		if lost != nil && !errors.Is(err, lost) {
-			err = errors.Join(err, lost)
-		}
 	}()
-	return fn(bound)
+	return fn(bound, lease)
+}
+
+// joined returns the error of work under l, joined with the loss of l if it was
+// lost before the work ended.
+func (l *Lease) joined(err error) error {
+	if lost := l.Check(); lost != nil && !errors.Is(err, lost) {
+		return errors.Join(err, lost)
+	}
+	return err
 }
 
 // claim returns a fresh claim of l's kind: every attempt has an ID of its own.

@@ -14,7 +14,7 @@ import (
 )
 
 // Laws is how many laws docs/laws.md has.
-const Laws = 49
+const Laws = 51
 
 // A law is one row of the suite. A law may have several rows, with different
 // names.
@@ -34,7 +34,7 @@ type law struct {
 }
 
 // laws is every row, in order. Each file law_*.go has a list of its own.
-var laws = sorted(storeLaws, coreLaws)
+var laws = sorted(storeLaws, coreLaws, primLaws)
 
 func sorted(lists ...[]law) []law {
 	all := slices.Concat(lists...)

@@ -76,7 +76,7 @@ func choose(t *testing.T, choice string) (todo []mutant) {
 	case "all":
 		return mutants
 	case "":
-		for _, list := range [][]mutant{storeMutants, coreMutants} {
+		for _, list := range [][]mutant{storeMutants, coreMutants, primMutants} {
 			seen := make(map[int]bool)
 			for _, m := range list {
 				if !seen[m.law] {
