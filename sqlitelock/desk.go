@@ -29,6 +29,7 @@ type desk struct {
 // An op is one caller's operation.
 type op struct {
 	run   func(*tx) error // its error is a certain answer if the transaction commits
+	lazy  lazy
 	state atomic.Int32
 	err   error
 	done  chan struct{} // closed when err is set
@@ -46,15 +47,23 @@ func newDesk(s *Store, c *conn, begin string) *desk {
 	return d
 }
 
-// do queues run and returns its answer.
+// do queues run and returns its answer, when it is on the disk.
 func (d *desk) do(ctx context.Context, run func(*tx) error) error {
+	return d.queue(ctx, &op{run: run, done: make(chan struct{})})
+}
+
+// doLazily is do for what may be answered before it is on the disk.
+func (d *desk) doLazily(ctx context.Context, may lazy, run func(*tx) error) error {
+	return d.queue(ctx, &op{run: run, lazy: may, done: make(chan struct{})})
+}
+
+func (d *desk) queue(ctx context.Context, o *op) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if d.s.closed() {
 		return driver.ErrClosed
 	}
-	o := &op{run: run, done: make(chan struct{})}
 	select {
 	case d.ops <- o:
 	case <-ctx.Done():
@@ -80,8 +89,13 @@ func (d *desk) do(ctx context.Context, run func(*tx) error) error {
 
 // ask is do for an operation with a result.
 func ask[T any](ctx context.Context, d *desk, run func(*tx) (T, error)) (T, error) {
+	return askLazily(ctx, d, nil, run)
+}
+
+// askLazily is ask for what may be answered before it is on the disk.
+func askLazily[T any](ctx context.Context, d *desk, may lazy, run func(*tx) (T, error)) (T, error) {
 	r := new(T) // its own, because the caller may leave before it is written
-	err := d.do(ctx, func(t *tx) (err error) {
+	err := d.doLazily(ctx, may, func(t *tx) (err error) {
 		*r, err = run(t)
 		return err
 	})
@@ -121,7 +135,12 @@ func (d *desk) gather(batch []*op) []*op {
 
 // serve runs batch in one transaction and answers each.
 func (d *desk) serve(batch []*op) {
-	t, err := d.transact(batch)
+	lazy := mayBeLazy(batch, d.view)
+	t, err := d.transact(batch, lazy)
+	if err == errDrew {
+		d.view.rollback()
+		t, err = d.transact(batch, false)
+	}
 	if err != nil {
 		d.view.rollback()
 		err = d.s.failed(err)
@@ -137,7 +156,10 @@ func (d *desk) serve(batch []*op) {
 	}
 }
 
-func (d *desk) transact(batch []*op) (*tx, error) {
+func (d *desk) transact(batch []*op, lazy bool) (*tx, error) {
+	if err := d.view.c.setLazy(lazy); err != nil {
+		return nil, err
+	}
 	if err := d.enter(batch); err != nil {
 		return nil, err
 	}
@@ -146,13 +168,16 @@ func (d *desk) transact(batch []*op) (*tx, error) {
 	}
 	t := newTx(d)
 	for _, o := range batch {
-		if !o.state.CompareAndSwap(queued, begun) {
+		if !o.state.CompareAndSwap(queued, begun) && o.state.Load() == dropped {
 			continue
 		}
 		o.err = o.run(t)
 		if t.err != nil {
 			return nil, t.err
 		}
+	}
+	if lazy && t.drew {
+		return nil, errDrew
 	}
 	if err := t.save(); err != nil {
 		return nil, err
@@ -192,7 +217,7 @@ var errLeft = errors.New("nobody waits for the answer")
 
 func wanted(batch []*op) bool {
 	for _, o := range batch {
-		if o.state.Load() == queued {
+		if o.state.Load() != dropped {
 			return true
 		}
 	}

@@ -40,3 +40,22 @@ func Rows(t testing.TB, s *Store, table string) int64 {
 	}
 	return n
 }
+
+// Synced tells whether the last transaction of s was fsynced at its commit, by
+// what SQLite says.
+func Synced(t testing.TB, s *Store) bool {
+	t.Helper()
+	var mode int64
+	var err error
+	look := func(v *view) bool { // at the desk, before the next transaction
+		mode, err = v.c.askInt("PRAGMA synchronous")
+		return mode <= 1
+	}
+	if err := s.write.doLazily(t.Context(), look, func(*tx) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mode > 1 // FULL
+}

@@ -38,6 +38,7 @@ func parseStatements(text string) map[string]string {
 type conn struct {
 	raw   rawConn
 	stmts map[string]*stmt
+	lazy  bool // its transactions are not on the disk when they are committed
 }
 
 type rawConn interface {

@@ -177,7 +177,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 			s.subs.asks(c.ID, now)
 		}
 	}
-	return ask(ctx, s.write, func(t *tx) ([]driver.Proof, error) {
+	return askLazily(ctx, s.write, lazyRenewal(cs), func(t *tx) ([]driver.Proof, error) {
 		proofs := make([]driver.Proof, len(cs))
 		for i, c := range cs {
 			var err error
@@ -230,7 +230,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.ID == "" {
 		return driver.Rejectedf(c.Name, "the claim has no ID")
 	}
-	return s.write.do(ctx, func(t *tx) error {
+	return s.write.doLazily(ctx, s.lazyRelease(c.Name), func(t *tx) error {
 		n, err := t.load(c.Name)
 		if err != nil {
 			return err

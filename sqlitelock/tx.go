@@ -14,6 +14,7 @@ type tx struct {
 	s       *Store
 	v       *view
 	write   bool
+	drew    bool  // a number of the mark
 	err     error // of SQLite; the transaction fails
 	touched []*name
 	events  []driver.Event
@@ -72,6 +73,7 @@ func (t *tx) next() int64 {
 		t.err = err
 		return 0
 	}
+	t.drew = true
 	return m.draw()
 }
 
