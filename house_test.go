@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"drivertest/proxy":      {},
 	"drivertest/mutants":    {},
 	"sqlitelock":            {"driver"},
-	"redislock":             {"driver"},
+	"redislock":             {"driver", "redislock/internal/quorum"},
 	"pglock":                {"driver"},
 	"cmd/dibs":              {"memlock", "sqlitelock", "cmd/internal/cli"},
 	"cmd/internal/cli":      {"", "driver", "cmd/internal/child", "cmd/internal/config", "cmd/internal/guard", "cmd/internal/terminal"},
@@ -36,6 +36,8 @@ var arrows = map[string][]string{
 	"cmd/internal/child":    {},
 	"cmd/internal/terminal": {},
 	"bench":                 {"", "driver", "sqlitelock"},
+
+	"redislock/internal/quorum": {},
 }
 
 // testArrows says what tests may import besides: the suite, the fakes and the

@@ -1,0 +1,12 @@
+// Package quorum is the protocol by which a lock on several independent nodes
+// has fencing tokens that grow: what one node does with a request (node.go), and
+// what a client makes of the nodes' answers (ballot.go). The store that speaks it
+// to real servers is redlock.go in package redislock, whose scripts do in Lua
+// what [Node] does here; docs/redlock.md explains it, with the proof.
+//
+// The tests are a model checker. In model_test.go clients, nodes and a network
+// that loses, doubles and delays whatever it likes are one explicit state;
+// check_test.go visits every state that can be reached, and walk_test.go a great
+// many at random. They find the published counterexamples for the protocol
+// that is usually proposed, and none for this one.
+package quorum

@@ -1,0 +1,67 @@
+package quorum
+
+// A Node is what one node knows about one name. Time does not occur: a claim may
+// be dropped at any moment ([Node.Drop]), and nothing that follows relies on when.
+type Node struct {
+	Holder  uint8  // the claim that has the name; 0: nobody
+	Counter uint64 // never decreases while the node keeps its memory
+}
+
+// Ask is the first request of claim t: it takes the name if nobody has it.
+// Repeated, it finds its own earlier success.
+func (n *Node) Ask(t uint8) Vote {
+	if n.Holder == 0 {
+		n.Holder = t
+		n.Counter++
+	}
+	if n.Holder != t {
+		return Vote{Held, n.Counter}
+	}
+	return Vote{Mine, n.Counter}
+}
+
+// Settle raises the counter to fence under claim t, or takes the name with that
+// counter, if the node was slow or away when it was asked. It refuses where the
+// counter has passed fence: that is what makes fences unique.
+func (n *Node) Settle(t uint8, fence uint64) Vote {
+	switch {
+	case n.Holder == t && n.Counter > fence:
+		return Vote{Passed, n.Counter}
+	case n.Holder == t, n.Holder == 0 && n.Counter < fence:
+		n.Holder, n.Counter = t, fence
+		return Vote{Mine, fence}
+	}
+	return Vote{Held, n.Counter}
+}
+
+// Renew tells whether t still has the name under fence. It changes nothing but
+// how long the name stays taken.
+func (n *Node) Renew(t uint8, fence uint64) Vote {
+	switch {
+	case n.Holder == t && n.Counter == fence:
+		return Vote{Mine, fence}
+	case n.Holder == t && n.Counter < fence:
+		return Vote{Behind, n.Counter}
+	}
+	return Vote{Held, n.Counter}
+}
+
+// Release ends t's claim. A fence of 0 stands for an attempt that was given up;
+// one that was granted is known to all nodes from then on.
+func (n *Node) Release(t uint8, fence uint64) {
+	if n.Holder == t && (fence == 0 || n.Counter <= fence) {
+		n.Holder = 0
+	}
+	n.Counter = max(n.Counter, fence)
+}
+
+// Drop ends whatever claim there is, as a time to live does, or an operator.
+func (n *Node) Drop() { n.Holder = 0 }
+
+// Forget makes the node forget a name that nobody has: its counter starts from
+// base when the name comes back, which is at least as large.
+func (n *Node) Forget(base uint64) {
+	if n.Holder == 0 {
+		n.Counter = max(n.Counter, base)
+	}
+}
