@@ -138,7 +138,7 @@ func checkIsExact(t *testing.T, s *Stage) {
 			t.Errorf("Check after the end of trust: nil (its context: %v)", context.Cause(l.Context()))
 		}
 		isLost(t, l, dibs.Expired)
-		if err := r.other.Release(t.Context(), r.claim(t)); err != nil {
+		if err := r.inner.Release(t.Context(), r.claim(t)); err != nil {
 			t.Fatal(err) // time passed for the client alone
 		}
 	}

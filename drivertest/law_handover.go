@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -229,9 +231,7 @@ var l26 = parts{
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		patience := 2 * s.tick()
 		start := s.clock()
-		for range dead {
-			queued(t, dying, with(Mutex(m.Name, s.long()), patience))
-		}
+		crowd(t, dying, dead, with(Mutex(m.Name, s.long()), patience))
 		if took := time.Since(start.start); took > patience/2 && !s.Bubble {
 			t.Logf("the places took %v", took)
 		}
@@ -258,9 +258,7 @@ var l26 = parts{
 		dying := s.Open(t)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
 		patience := 2 * s.tick()
-		for range 100 { // more than one call removes
-			queued(t, dying, with(Mutex(m.Name, s.long()), patience))
-		}
+		crowd(t, dying, 100, with(Mutex(m.Name, s.long()), patience)) // more than one call removes
 		ws := line(t, s, b, m.Name, 2)
 		first, second := watch(t, b, ws[0]), watch(t, b, ws[1])
 		s.die(t, dying, patience)
@@ -269,6 +267,24 @@ var l26 = parts{
 		silent(t, s, second)
 		MustAcquire(t, b, ws[0])
 	}},
+}
+
+// crowd has n claims like c take places, all at once: the first must not be dead
+// before the last has come.
+func crowd(t testing.TB, store driver.Store, n int, c driver.Claim) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for range n {
+		c := c
+		c.ID = NewID()
+		wg.Go(func() { // ends with its answer
+			var held *driver.HeldError
+			if _, err := store.Acquire(t.Context(), c); !errors.As(err, &held) || held.Place == 0 {
+				t.Errorf("%q: %v, want a place", c.Name, err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 var l27 = parts{

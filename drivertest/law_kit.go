@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +27,15 @@ type part struct {
 // and where time costs nothing, and side by side elsewhere. There most of them
 // sleep most of the time: go test -parallel 64 is not too much.
 func (ps parts) run(t *testing.T, s *Stage) {
+	row := path.Base(t.Name())
+	s.knowsParts(t, row, ps)
 	for _, p := range ps {
+		why := s.unfit[row+"/"+p.name]
 		if s.Bubble {
+			if why != "" {
+				t.Logf("%s: the store can't play it: %s", p.name, why)
+				continue
+			}
 			t.Log(p.name)
 			done := make(chan struct{})
 			go func() { // ends with the part, also if that skips or fails
@@ -38,9 +48,23 @@ func (ps parts) run(t *testing.T, s *Stage) {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
+			if why != "" {
+				t.Skip("the store can't play it: " + why)
+			}
 			t.Parallel()
 			p.test(t, s)
 		})
+	}
+}
+
+// knowsParts fails if a part of row that is said to be unfit is none.
+func (s *Stage) knowsParts(t *testing.T, row string, ps parts) {
+	t.Helper()
+	for unfit := range s.unfit {
+		of, name, ok := strings.Cut(unfit, "/")
+		if ok && of == row && !slices.ContainsFunc(ps, func(p part) bool { return p.name == name }) {
+			t.Errorf("%s is said to be unfit, and is no part of the law's test", unfit)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,7 +50,7 @@ func (l law) String() string { return fmt.Sprintf("L%d_%s", l.number, l.name) }
 // a short torture and one without faults; with -short and in a bubble, shorter
 // ones. Call it from a test named TestConformance.
 func Run(t *testing.T, h Harness) {
-	t.Run("complete", complete)
+	t.Run("complete", func(t *testing.T) { complete(t, h) })
 	t.Run("laws", func(t *testing.T) { runLaws(t, h) })
 	runs, long := uint64(1), time.Duration(0)
 	switch {
@@ -62,6 +63,8 @@ func Run(t *testing.T, h Harness) {
 	for name, o := range map[string]TortureOptions{"torture": {For: long}, "calm": {For: long, Calm: true}} {
 		wg.Go(func() { // ends with the test
 			t.Run(name, func(t *testing.T) {
+				company.RLock()
+				defer company.RUnlock()
 				torture(t, h, o.defaults(h.Bubble), func(done uint64) bool { return done < runs })
 			})
 		})
@@ -73,10 +76,17 @@ func Run(t *testing.T, h Harness) {
 // many more than there are processors.
 const atOnce = 8
 
+// company is held for reading by what may run beside others, and for writing by
+// what must not: a binary may have several harnesses at work.
+var company sync.RWMutex
+
 // runLaws runs the laws that must be alone, and then all the others.
 func runLaws(t *testing.T, h Harness) {
 	run := func(l law) {
 		t.Run(l.String(), func(t *testing.T) {
+			if why := h.Unfit[l.String()]; why != "" {
+				t.Skip("the store can't play it: " + why)
+			}
 			if l.bubble && !h.Bubble {
 				t.Skip("needs a bubble")
 			}
@@ -89,7 +99,9 @@ func runLaws(t *testing.T, h Harness) {
 	)
 	for _, l := range laws {
 		if l.alone {
+			company.Lock()
 			run(l)
+			company.Unlock()
 		}
 	}
 	for _, l := range laws {
@@ -99,6 +111,8 @@ func runLaws(t *testing.T, h Harness) {
 		others.Go(func() { // ends with the test
 			slots <- struct{}{}
 			defer func() { <-slots }()
+			company.RLock()
+			defer company.RUnlock()
 			run(l)
 		})
 	}
@@ -137,8 +151,9 @@ func waives(f driver.Facts, number int) bool {
 
 var lawName = regexp.MustCompile(`^L[1-9][0-9]*_[A-Z][A-Za-z0-9]+$`)
 
-// complete fails if a law has no test, or a name is wrong or taken.
-func complete(t *testing.T) {
+// complete fails if a law has no test, if a name is wrong or taken, or if what is
+// unfit is no test.
+func complete(t *testing.T, h Harness) {
 	seen := make(map[string]bool)
 	tested := make(map[int]bool)
 	for _, l := range laws {
@@ -157,6 +172,12 @@ func complete(t *testing.T) {
 	for n := 1; n <= Laws; n++ {
 		if !tested[n] {
 			t.Errorf("law %d has no test", n)
+		}
+	}
+	for name, why := range h.Unfit {
+		row, _, _ := strings.Cut(name, "/")
+		if !seen[row] || why == "" {
+			t.Errorf("%s is said to be unfit (%q): want the name of a law's test, and why", name, why)
 		}
 	}
 }

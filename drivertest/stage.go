@@ -21,6 +21,8 @@ type Stage struct {
 	Bubble bool         // the test runs in a synctest bubble: sleeping is free, and exact
 	Facts  driver.Facts // the store's
 
+	unfit map[string]string // the harness's
+
 	mu    sync.Mutex                    // guards inner
 	inner map[driver.Store]driver.Store // what Open returned, by what Link made of it
 }
@@ -28,7 +30,7 @@ type Stage struct {
 // newStage makes a storage of h for one test.
 func newStage(t testing.TB, h Harness) *Stage {
 	t.Helper()
-	s := &Stage{Storage: h.New(t), Name: h.Name, Bubble: h.Bubble}
+	s := &Stage{Storage: h.New(t), Name: h.Name, Bubble: h.Bubble, unfit: h.Unfit}
 	s.Facts = s.Open(t).Facts()
 	return s
 }

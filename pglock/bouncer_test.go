@@ -15,6 +15,7 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("TestConformance has the same laws")
 	}
+	t.Parallel()
 	p := servers.SharedPostgres(t)
 	b := servers.PgBouncer(t, p, "transaction", 20)
 	drivertest.Run(t, drivertest.Harness{Name: "postgres behind pgbouncer", New: func(t testing.TB) drivertest.Storage {

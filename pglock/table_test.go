@@ -16,24 +16,11 @@ import (
 	"github.com/dibslock/dibs/pglock"
 )
 
-// unfit are tests of laws that a store can't pass which frees by session, though it
-// keeps the laws. They end a claim by way of another client, cut the connection and
-// expect the claim to be there afterwards, or wait for a TTL.
-const unfit = "^TestConformanceOfAdvisoryLocks$/^laws$/^(L34_RefusedEndsAtOnce|L40_CheckIsExact|L28_WaiterAsksAtRetryAfter)$|" +
-	"^TestConformanceOfAdvisoryLocks$/^laws$/^L15_EachClaimHasItsProof$/^UnknownForAll$|" +
-	// Its black hole lasts longer than the TTL for which a waiter puts up with silence.
-	"^TestConformance(BehindPgBouncer)?$/^laws$/^L27_WaiterWhoseHandOverLapsedComesBack$"
-
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// The laws mostly wait for time to pass, which many can do at once.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		if err := f.Value.Set("8"); err != nil {
-			panic(err)
-		}
-	}
-	if f := flag.Lookup("test.skip"); f.Value.String() == "" {
-		if err := f.Value.Set(unfit); err != nil {
 			panic(err)
 		}
 	}
@@ -88,6 +75,7 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real time")
 	}
+	t.Parallel()
 	p := servers.SharedPostgres(t)
 	drivertest.Run(t, drivertest.Harness{Name: "postgres", New: func(t testing.TB) drivertest.Storage {
 		rawURL := with(t, newStore(t, p), "", "journal", "on")
