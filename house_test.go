@@ -32,6 +32,8 @@ var arrows = map[string][]string{
 	"cmd/internal/cli":      {"", "driver", "cmd/internal/child", "cmd/internal/config", "cmd/internal/guard", "cmd/internal/terminal"},
 	"cmd/internal/config":   {"driver", "cmd/internal/schedule"},
 	"cmd/internal/schedule": {},
+	"cmd/internal/book":     {"driver"},
+	"cmd/internal/executor": {"", "cmd/internal/child", "cmd/internal/guard"},
 	"cmd/internal/guard":    {"internal/boottime", "cmd/internal/child"},
 	"cmd/internal/child":    {},
 	"cmd/internal/terminal": {},

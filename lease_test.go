@@ -83,6 +83,21 @@ func TestBindEndsWithEither(t *testing.T) {
 
 type key struct{}
 
+func TestForgoFreesTheNameAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, &dibs.Options{Settings: dibs.Settings{Keep: time.Hour}})
+		if err := lock(t, c.Mutex("a")).Forgo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := lock(t, c.Mutex("a")).Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Mutex("a").TryLock(t.Context()); !errors.Is(err, dibs.ErrHeld) {
+			t.Errorf("a release within Keep freed the name: %v", err)
+		}
+	})
+}
+
 func TestReleaseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, nil)

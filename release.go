@@ -17,7 +17,13 @@ import (
 // ErrLost: the lease had been lost before; if the claim still stood, it is given
 // back all the same, so call Release after the work has stopped. ErrReleased:
 // somebody called it before; that call's answer is awaited.
-func (l *Lease) Release(ctx context.Context) error {
+func (l *Lease) Release(ctx context.Context) error { return l.release(ctx, true) }
+
+// Forgo is Release for a lease under which nothing was done: the name is free at
+// once, whatever Settings.Keep says.
+func (l *Lease) Forgo(ctx context.Context) error { return l.release(ctx, false) }
+
+func (l *Lease) release(ctx context.Context, keep bool) error {
 	lost := l.Check()
 	l.mu.Lock()
 	if l.freed != nil {
@@ -38,7 +44,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if lost == nil && !l.end(ErrReleased) {
 		lost = l.Check() // it was lost just now
 	}
-	err := l.giveBack(ctx)
+	err := l.giveBack(ctx, keep)
 	if lost != nil {
 		err = lost
 	}
@@ -47,16 +53,19 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 // giveBack stops the renewal and asks the store.
-func (l *Lease) giveBack(ctx context.Context) error {
-	c := l.core
+func (l *Lease) giveBack(ctx context.Context, keep bool) error {
+	c, claim := l.core, l.claim
+	if !keep {
+		claim.Keep = 0 // it frees now (law 18)
+	}
 	ctx = detached(ctx)
 	if err := c.keeper.drop(ctx, l.client.set.CallTimeout, &l.ward); err != nil {
-		c.undoer.add(l.claim, l.tainted)
+		c.undoer.add(claim, l.tainted)
 		return c.error("release", l.Name(), err)
 	}
-	err := c.release(ctx, l.claim, l.client.set.CallTimeout, time.Duration(l.trust.Load()))
+	err := c.release(ctx, claim, l.client.set.CallTimeout, time.Duration(l.trust.Load()))
 	if !driver.Certain(err) {
-		c.undoer.add(l.claim, l.tainted)
+		c.undoer.add(claim, l.tainted)
 		return c.error("release", l.Name(), err)
 	}
 	c.undoer.addLate(l.claim, l.tainted)

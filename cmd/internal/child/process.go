@@ -21,18 +21,18 @@ type Process struct {
 	over bool       // the id may belong to another process by now
 }
 
-// Start starts the program at path with argv (its own name first) and env. It
-// shares stdin, stdout and stderr with this process. The error is that of the
-// kernel: the program can't be executed.
-func Start(path string, argv, env []string) (*Process, error) {
+// Start starts the program at path with argv (its own name first), env, and files
+// for stdin, stdout and stderr. The error is that of the kernel: the program can't
+// be executed.
+func Start(path string, argv, env []string, files [3]*os.File) (*Process, error) {
 	p := &Process{
 		cmd: &exec.Cmd{
 			Path:        path,
 			Args:        argv,
 			Env:         env,
-			Stdin:       os.Stdin,
-			Stdout:      os.Stdout,
-			Stderr:      os.Stderr,
+			Stdin:       files[0],
+			Stdout:      files[1],
+			Stderr:      files[2],
 			SysProcAttr: attributes(),
 		},
 		exited: make(chan struct{}),

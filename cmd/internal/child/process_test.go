@@ -25,7 +25,7 @@ func start(t *testing.T, script string, env ...string) *child.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := child.Start(path, []string{"sh", "-c", script}, append(os.Environ(), env...))
+	p, err := child.Start(path, []string{"sh", "-c", script}, append(os.Environ(), env...), [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ type Process struct{ *child.Process }
 
 // Start starts a command. Life and Limit have no effect: see child.Limits.
 func Start(s Spec) (*Process, error) {
-	p, err := child.Start(s.Path, s.Argv, s.Env)
+	p, err := child.Start(s.Path, s.Argv, s.Env, s.files())
 	if err != nil {
 		return nil, err
 	}

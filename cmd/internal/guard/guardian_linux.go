@@ -254,7 +254,7 @@ func (g *guardian) enforce(now time.Duration) {
 			g.line.send(report{Overdue: true})
 		}
 		_ = killGroup(g.pid, unix.SIGKILL)
-		_, _ = killBelow(os.Getpid(), g.pid) // the group is what can be reached without /proc
+		_, _ = killBelow(os.Getpid(), g.pid, nil) // the group is what can be reached without /proc
 	}
 }
 

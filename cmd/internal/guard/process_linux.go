@@ -133,7 +133,7 @@ func (p *Process) Kill() error {
 // sweep kills all that is below the guardian until nothing is left.
 func (p *Process) sweep() {
 	for {
-		if _, err := killBelow(p.guardian, p.pid); err != nil {
+		if _, err := killBelow(p.guardian, p.pid, nil); err != nil {
 			return // without /proc the group alone can be reached
 		}
 		select {
@@ -185,20 +185,22 @@ func (p *Process) take(r report) {
 	}
 }
 
-// unguarded kills what the end of the guardian has left to this process. After the
-// end of the command there is nothing.
+// unguarded kills what the end of the guardian has left to this process: all that
+// is below it and below no other of its guardians. After the end of the command there is
+// nothing.
 func (p *Process) unguarded() {
 	p.mu.Lock()
 	p.lost = true
 	over := p.over
 	p.mu.Unlock()
+	guardians.Delete(p.guardian)
 	if over {
 		return
 	}
 	_ = killGroup(p.pid, unix.SIGKILL)
 	// Twice nothing: one look can miss a process.
 	for empty := 0; empty < 2; {
-		n, err := killBelow(os.Getpid(), p.guardian)
+		n, err := killBelow(os.Getpid(), p.guardian, others)
 		if err != nil {
 			break // without /proc the group is all that can be reached
 		}
@@ -213,6 +215,15 @@ func (p *Process) unguarded() {
 		close(p.exited)
 	}
 	p.finish(ErrUnguarded)
+}
+
+// guardians are those that this process has started and that haven't ended. What
+// is below one of them is its own to stop.
+var guardians sync.Map
+
+func others(p proc) bool {
+	_, ok := guardians.Load(p.pid)
+	return ok
 }
 
 func (p *Process) finish(err error) {
@@ -238,5 +249,6 @@ func (p *Process) Close() {
 // stillborn ends a guardian without a command.
 func (p *Process) stillborn(err error) error {
 	p.line.close() // it reads the end
+	guardians.Delete(p.guardian)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,19 +12,19 @@ import (
 	"github.com/dibslock/dibs/internal/boottime"
 )
 
-// Start starts a command under a guardian. It shares stdin, stdout, stderr and
-// what else this process did not open itself. From then on this process has
-// /dev/null for stdin and stdout. An error that is a [syscall.Errno] is that of
-// the kernel: the program can't be executed.
+// Start starts a command under a guardian. Beside its files it has what else this
+// process did not open itself. An error that is a [syscall.Errno] is that of the
+// kernel: the program can't be executed.
 func Start(s Spec) (*Process, error) {
 	// What the guardian leaves behind when it is killed comes to this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, os.NewSyscallError("prctl", err)
 	}
-	l, guardian, err := launch(s.Life)
+	l, guardian, err := launch(s)
 	if err != nil {
 		return nil, fmt.Errorf("guardian: %w", err)
 	}
+	guardians.Store(guardian, true)
 	p := &Process{
 		line: l, guardian: guardian, now: boottime.Now(),
 		exited: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
@@ -42,7 +43,7 @@ func Start(s Spec) (*Process, error) {
 		return nil, p.stillborn(r.Errno)
 	}
 	p.pid = r.Pid
-	if err := letGo(0, 1); err != nil {
+	if err := s.letGo(); err != nil {
 		p.Whole()
 		_ = p.Kill()
 		go p.listen() // ends with the guardian
@@ -54,8 +55,16 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
+// letGo gives up what the command has instead.
+func (s Spec) letGo() error {
+	if s.shares() {
+		return letGo(0, 1)
+	}
+	return nil
+}
+
 // launch starts the guardian.
-func launch(life *os.File) (*line, int, error) {
+func launch(s Spec) (*line, int, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, 0, os.NewSyscallError("socketpair", err)
@@ -65,7 +74,7 @@ func launch(life *os.File) (*line, int, error) {
 		return nil, 0, err
 	}
 	conn := os.NewFile(uintptr(ends[0]), "guardian")
-	pid, err := reexecute(ends[1], life)
+	pid, err := reexecute(ends[1], s)
 	if err != nil {
 		_ = conn.Close()
 		return nil, 0, err
@@ -73,9 +82,16 @@ func launch(life *os.File) (*line, int, error) {
 	return newLine(conn), pid, nil
 }
 
+// passing is held while descriptors are open for a child to inherit.
+var passing sync.Mutex
+
 // reexecute runs this program as the guardian. The descriptors keep their numbers:
 // those that exec.Cmd.ExtraFiles would give them may be the command's.
-func reexecute(conn int, life *os.File) (int, error) {
+func reexecute(conn int, s Spec) (int, error) {
+	// Between here and the end others would inherit what this guardian alone is to
+	// have.
+	passing.Lock()
+	defer passing.Unlock()
 	path := "/proc/self/exe" // also if the file was replaced meanwhile
 	if _, err := os.Stat(path); err != nil {
 		if path, err = exec.LookPath(os.Args[0]); err != nil { // no /proc: what we were called by
@@ -88,15 +104,16 @@ func reexecute(conn int, life *os.File) (int, error) {
 	}
 	defer unix.Close(conn)
 	kept := -1
-	if life != nil {
-		if kept, err = unix.Dup(int(life.Fd())); err != nil {
+	if s.Life != nil {
+		if kept, err = unix.Dup(int(s.Life.Fd())); err != nil {
 			return 0, os.NewSyscallError("dup", err)
 		}
 		defer unix.Close(kept)
 	}
+	files := s.files()
 	cmd := exec.Cmd{
 		Path: path, Args: []string{name}, Env: []string{fmt.Sprintf("%s=%d,%d", fdsVar, conn, kept)},
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Stdin: files[0], Stdout: files[1], Stderr: files[2],
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if err := cmd.Start(); err != nil {

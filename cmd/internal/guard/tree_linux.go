@@ -116,15 +116,16 @@ func below(all []proc, root int, cut func(proc) bool) []proc {
 	return found
 }
 
-// killBelow sends KILL to every descendant of root, and tells how many were there.
-// Call it until there are none: it can miss some, which then are orphans of root.
-func killBelow(root, except int) (int, error) {
+// killBelow sends KILL to every descendant of root that cut doesn't stop at, and
+// tells how many were there. Call it until there are none: it can miss some, which
+// then are orphans of root.
+func killBelow(root, except int, cut func(proc) bool) (int, error) {
 	all, err := processes()
 	if err != nil {
 		return 0, err
 	}
 	n := 0
-	for _, p := range below(all, root, nil) {
+	for _, p := range below(all, root, cut) {
 		if p.live() && p.pid != except && p.pid != os.Getpid() {
 			n++
 			_ = unix.Kill(p.pid, unix.SIGKILL) // gone meanwhile, or not ours to kill
