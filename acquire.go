@@ -29,8 +29,9 @@ func (l *Locker) acquire(ctx context.Context, wait bool) (lease *Lease, err erro
 	} else {
 		lease, err = a.try(ctx)
 	}
-	a.info.Waited = c.clock.now() - a.began
-	c.hooks.acquired(ctx, a.info, lease, err)
+	if c.hooks.Acquired != nil { // a look at the clock costs about as much as all of this
+		c.hooks.acquired(ctx, a.progress(), lease, err)
+	}
 	return lease, err
 }
 
@@ -40,7 +41,7 @@ type attempt struct {
 	claim   driver.Claim // all its asks carry the same ID
 	info    AcquireInfo
 	began   time.Duration
-	asked   time.Duration // when the last ask was sent
+	asked   time.Duration // when the last ask was sent; 0: never
 	clear   time.Duration // when the store last gave a clear answer
 	tainted time.Duration // when an ask was last sent without getting one; 0: never
 }
@@ -63,15 +64,26 @@ var errLate = errors.New("the grant came too late to be trusted")
 // an unclear one, which taints the attempt.
 func (a *attempt) ask(ctx context.Context) (*Lease, error) {
 	c := a.client.core
-	call, cancel := context.WithTimeout(ctx, a.client.set.CallTimeout)
-	defer cancel()
-	a.asked = c.clock.now()
+	call := c.minder.Begin(ctx, a.client.set.CallTimeout)
+	defer call.End()
+	first := a.asked == 0
+	if first {
+		a.asked = a.began // just now, or before a hook, and then earlier is safer
+	} else {
+		a.asked = c.clock.now()
+	}
 	g, err := c.store.Acquire(call, a.claim)
 	switch {
 	case err == nil:
+		if first {
+			c.crowd.met(a.claim.Name, false)
+		}
 		return a.lease(g, a.asked, a.asked+g.TTL/3)
 	case driver.Certain(err):
 		a.clear = c.clock.now()
+		if errors.Is(err, ErrHeld) {
+			c.crowd.met(a.claim.Name, true)
+		}
 	default:
 		a.tainted = a.asked
 	}

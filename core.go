@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/internal/calls"
 )
 
 // A core is what a client shares with its siblings: the store, the clock, and
@@ -17,6 +18,7 @@ type core struct {
 	store  driver.Store
 	facts  driver.Facts
 	clock  *clock
+	minder *calls.Minder // bounds the calls to the store
 	hooks  Hooks
 	log    *slog.Logger
 	keeper *keeper
@@ -27,7 +29,8 @@ type core struct {
 	once    sync.Once
 	err     error // of Close; read after closed
 
-	calls gate // Lock, TryLock, Release under way
+	calls gate  // Lock, TryLock, Release under way
+	crowd crowd // the names that others are likely to hold
 
 	stopFeed context.CancelFunc // ends the loss feed
 	feed     chan struct{}      // closed when the loss feed has ended
@@ -41,6 +44,7 @@ func newCore(store driver.Store, hooks Hooks, log *slog.Logger) (*core, error) {
 		store:   store,
 		facts:   store.Facts(),
 		clock:   newClock(),
+		minder:  calls.New(),
 		hooks:   hooks,
 		log:     log,
 		closing: make(chan struct{}),
@@ -75,7 +79,6 @@ func (c *core) followLosses(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.keeper.index()
 	go func() { // ends when stopFeed makes the store close the channel
 		defer close(c.feed)
 		for loss := range losses {

@@ -18,8 +18,9 @@ const module = "github.com/dibslock/dibs"
 var arrows = map[string][]string{
 	"driver":                {},
 	"internal/boottime":     {},
+	"internal/calls":        {},
 	"internal/servers":      {},
-	"":                      {"driver", "internal/boottime"},
+	"":                      {"driver", "internal/boottime", "internal/calls"},
 	"memlock":               {"driver"},
 	"drivertest":            {"", "driver", "internal/boottime", "drivertest/judge"},
 	"drivertest/judge":      {"driver"},
@@ -44,7 +45,7 @@ var arrows = map[string][]string{
 
 // testArrows says what tests may import besides: the suite, the fakes and the
 // servers; and nobody else may.
-var testArrows = []string{"", "driver", "memlock", "drivertest", "drivertest/judge", "drivertest/proxy", "internal/servers", "internal/boottime", "sqlitelock"}
+var testArrows = []string{"", "driver", "memlock", "drivertest", "drivertest/judge", "drivertest/proxy", "internal/servers", "internal/boottime", "internal/calls", "sqlitelock"}
 
 // TestArrows keeps the house in shape: the root module imports the standard
 // library only, tests included, and no package imports one above it.

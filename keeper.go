@@ -27,7 +27,7 @@ type keeper struct {
 
 	mu    sync.Mutex // guards what follows and the ward of every claim in care
 	wards wards
-	byID  map[string]*ward // only if the store tells of losses
+	byID  map[string]*ward // nil until the store tells of the first loss
 	next  time.Duration    // when run will look again by itself
 	used  bool             // something was adopted since it looked
 	off   bool
@@ -43,9 +43,6 @@ func newKeeper(c *core) *keeper {
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
-
-// index makes the keeper find claims by ID, for stores that tell of losses.
-func (k *keeper) index() { k.byID = make(map[string]*ward) }
 
 // adopt takes w into care, to be renewed at due. It tells false if the keeper
 // has stopped.
@@ -122,6 +119,13 @@ func (k *keeper) expire(l *Lease, now time.Duration) {
 // refused ends the care of the claim with id because the store said so.
 func (k *keeper) refused(id string, err error) {
 	k.mu.Lock()
+	if k.byID == nil {
+		// Losses are rare, but may come by thousands.
+		k.byID = make(map[string]*ward)
+		for _, w := range k.wards {
+			k.byID[w.claim.ID] = w
+		}
+	}
 	w := k.byID[id]
 	out := w != nil && k.removeLocked(w)
 	k.mu.Unlock()

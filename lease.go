@@ -22,12 +22,13 @@ type Lease struct {
 	tainted time.Duration // when an ask of this attempt was last sent without a clear answer; 0: never
 	trust   atomic.Int64  // trusted until then, by the clock; the keeper's own copy is ward.until
 
-	mu     sync.Mutex // guards what follows
-	cause  error      // why it ended; nil while it lives
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	bound  map[*context.CancelCauseFunc]struct{} // of the contexts from Bind
-	freed  chan struct{}                         // closed when Release has its answer; nil before Release
+	mu      sync.Mutex // guards what follows
+	cause   error      // why it ended; nil while it lives
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	bound   map[*context.CancelCauseFunc]struct{} // of the contexts from Bind
+	freeing bool                                  // Release has begun
+	freed   chan struct{}                         // closed when it has its answer; nil: nobody wants to know yet
 }
 
 // newLease makes a lease of a grant that was asked for at asked.
@@ -94,8 +95,8 @@ func (l *Lease) Validate(ctx context.Context) error {
 	if err := l.Check(); err != nil {
 		return err
 	}
-	call, cancel := context.WithTimeout(ctx, l.client.set.CallTimeout)
-	defer cancel()
+	call := l.core.minder.Begin(ctx, l.client.set.CallTimeout)
+	defer call.End()
 	if err := l.core.keeper.prove(call, &l.ward); err != nil {
 		if lost := l.Check(); lost != nil {
 			return lost

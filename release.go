@@ -25,16 +25,11 @@ func (l *Lease) Forgo(ctx context.Context) error { return l.release(ctx, false) 
 
 func (l *Lease) release(ctx context.Context, keep bool) error {
 	lost := l.Check()
-	l.mu.Lock()
-	if l.freed != nil {
-		freed := l.freed
-		l.mu.Unlock()
+	if freed := l.releasing(); freed != nil {
 		<-freed
 		return ErrReleased
 	}
-	l.freed = make(chan struct{})
-	l.mu.Unlock()
-	defer close(l.freed)
+	defer l.released()
 
 	if !l.core.calls.enter() {
 		<-l.core.closed // Close gives it back
@@ -51,6 +46,31 @@ func (l *Lease) release(ctx context.Context, keep bool) error {
 	l.core.hooks.released(l, err)
 	return err
 }
+
+// releasing notes that a Release has begun. It returns a channel that is closed
+// when an earlier one has its answer, if there is one.
+func (l *Lease) releasing() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.freeing && l.freed == nil {
+		l.freed = make(chan struct{}) // hardly any lease is released twice
+	}
+	l.freeing = true
+	return l.freed
+}
+
+// released notes that the first Release has its answer.
+func (l *Lease) released() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.freed == nil {
+		l.freed = closed
+	} else {
+		close(l.freed)
+	}
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // giveBack stops the renewal and asks the store.
 func (l *Lease) giveBack(ctx context.Context, keep bool) error {
@@ -79,18 +99,18 @@ func (l *Lease) giveBack(ctx context.Context, keep bool) error {
 // timeout is over, of which one call gets a half. An ErrNotHeld after an own
 // unclear answer within trust means that that one was applied (law 39).
 func (c *core) release(ctx context.Context, claim driver.Claim, timeout, trusted time.Duration) error {
-	began := c.clock.now()
+	began := time.Now() // how long to go on is no matter of trust
 	for try := 0; ; try++ {
-		call, cancel := context.WithTimeout(ctx, timeout/2)
+		call := c.minder.Begin(ctx, timeout/2)
 		err := c.store.Release(call, claim)
-		cancel()
+		call.End()
 		switch {
 		case errors.Is(err, ErrNotHeld) && try > 0 && c.clock.now() < trusted:
 			return nil
 		case driver.Certain(err), errors.Is(err, ErrClosed):
 			return err
 		}
-		if c.clock.now()-began >= timeout || !sleep(ctx, backoff(try, 10*time.Millisecond, time.Second)) {
+		if time.Since(began) >= timeout || !sleep(ctx, backoff(try, 10*time.Millisecond, time.Second)) {
 			return err
 		}
 	}

@@ -58,7 +58,11 @@ func (u *undoer) add(claim driver.Claim, tainted time.Duration) {
 // addLate is add for a claim that was given back just now, but of which a
 // request sent at tainted may still land.
 func (u *undoer) addLate(claim driver.Claim, tainted time.Duration) {
-	now, haunt := u.core.clock.now(), haunted(claim, tainted)
+	haunt := haunted(claim, tainted)
+	if haunt == 0 {
+		return
+	}
+	now := u.core.clock.now()
 	if now >= haunt {
 		return
 	}

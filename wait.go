@@ -14,32 +14,48 @@ import (
 //
 // The order is ask, subscribe, ask again, sleep (law 28): a change between the
 // first ask and the subscription is found by the second ask, and one after the
-// subscription is signalled. A signal is a hint, and the ask is the truth.
+// subscription is signalled. Where a crowd is expected it is subscribe, ask,
+// sleep: every change after the ask is signalled. A signal is a hint, and the ask
+// is the truth.
 func (a *attempt) wait(ctx context.Context) (*Lease, error) {
+	crowd, name := &a.client.core.crowd, a.claim.Name
+	if crowd.expected(name) {
+		w := newWaiter(a)
+		w.subscribe(ctx)
+		return w.wait(ctx, nil)
+	}
+	if cause := a.over(ctx); cause != nil {
+		return nil, a.gaveUp(cause, nil)
+	}
+	lease, err := a.ask(ctx)
+	if err == nil {
+		return lease, nil // most locks are free: nothing was made for a wait
+	}
+	return newWaiter(a).wait(ctx, err)
+}
+
+// wait is attempt.wait from the failure of the first ask on, which is err, or
+// from before it, if that is nil.
+func (w *waiter) wait(ctx context.Context, err error) (lease *Lease, _ error) {
+	a := w.attempt
 	c := a.client.core
-	w := newWaiter(a)
 	defer func() { w.leave() }() // of whichever is the last
 	var last error
 	for try := 0; ; {
-		if cause := a.over(ctx); cause != nil {
-			w.takeBack()
-			return nil, a.gaveUp(cause, last)
-		}
-		lease, err := a.ask(ctx)
-		if err == nil {
-			return lease, nil
-		}
-		if a.over(ctx) == nil || driver.Certain(err) {
+		cause := a.over(ctx)
+		if err != nil && (cause == nil || driver.Certain(err)) {
 			last = err // an ask that the end of the wait cut off says nothing
 		}
 		var held *HeldError
 		switch {
+		case err == nil:
+			// Nothing was asked yet.
 		case errors.As(err, &held):
 			try = 0
 			w.hear(held)
 			c.hooks.waiting(ctx, a.progress(), held)
 			if w.subscribe(ctx) {
-				continue
+				break // and ask again
 			}
 			if lease := w.sleep(ctx, held.RetryAfter); lease != nil {
 				return lease, nil
@@ -60,6 +76,13 @@ func (a *attempt) wait(ctx context.Context) (*Lease, error) {
 			}
 			try++
 			w.pause(ctx, backoff(try, 10*time.Millisecond, time.Second))
+		}
+		if cause := a.over(ctx); cause != nil {
+			w.takeBack()
+			return nil, a.gaveUp(cause, last)
+		}
+		if lease, err = a.ask(ctx); err == nil {
+			return lease, nil
 		}
 	}
 }

@@ -91,14 +91,20 @@ func cancelledAskLeavesNoClaim(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
 	r.link.On(DropReplies, OpAcquire)
 	ctx, cancel := context.WithCancel(t.Context())
+	var ended time.Time
 	go func() { // ends with the test's own progress
 		for len(r.calls.Calls(OpAcquire)) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(10 * time.Millisecond)
+		ended = time.Now()
 		cancel()
 	}()
-	if l, err := r.client.Mutex(lockName).TryLock(ctx); err == nil {
+	l, err := r.client.Mutex(lockName).TryLock(ctx)
+	if late := time.Since(ended); s.Bubble && late > time.Millisecond {
+		t.Errorf("TryLock returned %v after its ctx had ended", late)
+	}
+	if err == nil {
 		t.Fatalf("TryLock got a lease (%v) without an answer", l.Check())
 	} else if errors.Is(err, dibs.ErrHeld) || !errors.Is(err, dibs.ErrUnknown) {
 		t.Errorf("TryLock: %v, want ErrUnknown", err)

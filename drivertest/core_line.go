@@ -25,6 +25,7 @@ var coreLineLaws = []law{
 	{number: 29, name: "WaiterDropsSignalsOfOtherPlaces", test: dropsOtherSignals},
 	{number: 29, name: "WaiterRenewsAtOnce", test: renewsAtOnce},
 	{number: 30, name: "WaitersRefreshTogether", test: waitersRefreshTogether},
+	{number: 30, name: "WaiterInACrowdAsksOnce", test: asksOnceInACrowd},
 }
 
 // locking is a Lock under way.
@@ -316,5 +317,42 @@ func waitersRefreshTogether(t *testing.T, s *Stage) {
 	}
 	if s.Bubble && (claims == 0 || len(calls) > claims/10) {
 		t.Errorf("%d calls refreshed %d places", len(calls), claims)
+	}
+}
+
+// asksOnceInACrowd has a waiter subscribe first where others were in the way
+// lately: it then asks once for each grant. Where nobody is it does not subscribe.
+func asksOnceInACrowd(t *testing.T, s *Stage) {
+	r := newRig(t, s, dibs.Settings{Patience: s.TTL(20 * time.Second)})
+	r.needsLine(t)
+	if !s.Bubble {
+		t.Skip("needs a bubble") // so that no poll comes in between
+	}
+	for n := range 4 {
+		held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+		asks, watches := len(r.calls.Calls(OpAcquire)), len(r.calls.Calls(OpWatch))
+		l := r.lock(t)
+		MustRelease(t, r.other, held)
+		if err := l.got(t, r.waiting()).Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		asks, watches = len(r.calls.Calls(OpAcquire))-asks, len(r.calls.Calls(OpWatch))-watches
+		if want := max(2-n, 1); asks != want || watches != 1 {
+			t.Errorf("wait %d: %d asks and %d subscriptions", n+1, asks, watches)
+		}
+	}
+	var watches int
+	for range 10 {
+		watches = len(r.calls.Calls(OpWatch))
+		l, err := r.client.Mutex(lockName).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.calls.Calls(OpWatch)) != watches {
+		t.Error("it still subscribes, long after the others have gone")
 	}
 }

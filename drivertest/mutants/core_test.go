@@ -17,7 +17,7 @@ var coreLineMutants = []mutant{
 	},
 	{
 		law: 28, what: "a waiter asks, then subscribes",
-		edit: edit{"wait.go", "if w.subscribe(ctx) {\n\t\t\t\tcontinue\n\t\t\t}", "w.subscribe(ctx)"},
+		edit: edit{"wait.go", "if w.subscribe(ctx) {\n\t\t\t\tbreak // and ask again\n\t\t\t}", "w.subscribe(ctx)"},
 	},
 	{
 		law: 28, what: "hopes for a signal alone",
@@ -38,6 +38,14 @@ var coreLineMutants = []mutant{
 	{
 		law: 29, what: "what was handed over is not renewed at once",
 		edit: edit{"wait.go", "w.attempt.lease(g, asked, w.attempt.client.core.clock.now())", "w.attempt.lease(g, asked, asked+w.claim.TTL/3)"},
+	},
+	{
+		law: 30, what: "a waiter in a crowd asks twice",
+		edit: edit{"crowd.go", "return c.seat(name).Load() > 0", "return false"},
+	},
+	{
+		law: 30, what: "a crowd is for ever",
+		edit: edit{"crowd.go", "seat.CompareAndSwap(n, n-1)", "_ = n"},
 	},
 	{
 		law: 30, what: "a call for each place",
@@ -111,6 +119,10 @@ var trustMutants = []mutant{
 		edit: edit{"acquire.go", "a.takeBack()\n\t\treturn nil, errLate", "return nil, errLate"},
 	},
 	{
+		law: 37, what: "an ask outlives its caller",
+		edit: edit{"acquire.go", "c.minder.Begin(ctx, ", "c.minder.Begin(context.WithoutCancel(ctx), "},
+	},
+	{
 		law: 37, what: "cleans up on the caller's ctx",
 		edit: edit{"core.go", "ctx = context.WithoutCancel(ctx)", "_ = ctx"},
 	},
@@ -120,7 +132,7 @@ var trustMutants = []mutant{
 	},
 	{
 		law: 37, what: "an ask that was cut off is the last word",
-		edit: edit{"wait.go", "if a.over(ctx) == nil || driver.Certain(err) {", "if true {"},
+		edit: edit{"wait.go", "(cause == nil || driver.Certain(err))", "(cause == nil || true)"},
 	},
 	{
 		law: 37, what: "a cancelled ask leaves its claim",
