@@ -22,6 +22,8 @@ var arrows = map[string][]string{
 	"internal/servers":      {},
 	"":                      {"driver", "internal/boottime", "internal/calls"},
 	"memlock":               {"driver"},
+	"fence":                 {},
+	"fencetest":             {},
 	"drivertest":            {"", "driver", "internal/boottime", "drivertest/judge"},
 	"drivertest/judge":      {"driver"},
 	"drivertest/proxy":      {},
@@ -45,7 +47,7 @@ var arrows = map[string][]string{
 
 // testArrows says what tests may import besides: the suite, the fakes and the
 // servers; and nobody else may.
-var testArrows = []string{"", "driver", "memlock", "drivertest", "drivertest/judge", "drivertest/proxy", "internal/servers", "internal/boottime", "internal/calls", "sqlitelock"}
+var testArrows = []string{"", "driver", "memlock", "drivertest", "drivertest/judge", "drivertest/proxy", "internal/servers", "internal/boottime", "internal/calls", "sqlitelock", "redislock", "fence"}
 
 // TestArrows keeps the house in shape: the root module imports the standard
 // library only, tests included, and no package imports one above it.

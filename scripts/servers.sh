@@ -16,6 +16,8 @@ initdb:postgresql-15:/usr/lib/postgresql/*/bin
 postgres:postgresql-15:/usr/lib/postgresql/*/bin
 pg_basebackup:postgresql-15:/usr/lib/postgresql/*/bin
 pgbouncer:pgbouncer:/usr/sbin
+mariadb-install-db:mariadb-server:
+mariadbd:mariadb-server:/usr/sbin
 gcc:gcc libc6-dev:
 __init__.py:python3-redis:/usr/lib/python3/dist-packages/redis
 '

@@ -21,6 +21,8 @@ var (
 	postgresServer = binary{command: "postgres", debian: "postgresql-15", dirs: postgresDirs}
 	postgresBackup = binary{command: "pg_basebackup", debian: "postgresql-15", dirs: postgresDirs}
 	pgbouncer      = binary{command: "pgbouncer", debian: "pgbouncer", dirs: []string{"/usr/sbin"}}
+	mariadbInit    = binary{command: "mariadb-install-db", debian: "mariadb-server"}
+	mariadbServer  = binary{command: "mariadbd", debian: "mariadb-server", dirs: []string{"/usr/sbin"}}
 )
 
 // Debian keeps the server's commands out of PATH, a directory a version.

@@ -22,6 +22,8 @@
 // PostgreSQL refuses to run as root: a test that is root runs it as the user
 // postgres, whom its package makes.
 //
+// MariaDB runs as root if the test does.
+//
 // The files: redis.go is a kind of server (its command line, its probe, its
 // options); server.go is what a test may do to a server of any kind; launch.go
 // finds a port for it; own.go and shared.go say how long it lives; process.go is

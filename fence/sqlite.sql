@@ -1,0 +1,9 @@
+CREATE TABLE IF NOT EXISTS @ (
+    name    TEXT NOT NULL PRIMARY KEY,
+    fence   INTEGER NOT NULL,
+    touched TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+) WITHOUT ROWID
+
+INSERT INTO @ AS f (name, fence) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET fence = max(f.fence, excluded.fence), touched = CURRENT_TIMESTAMP
+RETURNING fence
