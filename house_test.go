@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"cmd/internal/guard":    {"internal/boottime", "cmd/internal/child"},
 	"cmd/internal/child":    {},
 	"cmd/internal/terminal": {},
-	"bench":                 {"", "driver", "sqlitelock"},
+	"bench":                 {"", "driver", "sqlitelock", "redislock", "internal/servers"},
 
 	"redislock/internal/quorum": {},
 }

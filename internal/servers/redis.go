@@ -45,6 +45,12 @@ func Redis(t testing.TB, opts ...RedisOption) *RedisServer {
 	return own(t, func(dir string) (*RedisServer, error) { return launchRedis(dir, takePort, opts) })
 }
 
+// StartRedis starts a Redis server with its data in dir, for a program that is
+// no test. The caller ends it with Stop; on Linux it ends with the program too.
+func StartRedis(dir string, opts ...RedisOption) (*RedisServer, error) {
+	return launchRedis(dir, takePort, opts)
+}
+
 // Redises starts n Redis servers side by side, each on its own, that end with
 // the test.
 func Redises(t testing.TB, n int, opts ...RedisOption) []*RedisServer {
