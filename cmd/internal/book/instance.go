@@ -26,6 +26,10 @@ type Active struct {
 	Job   string `json:"job"`
 	Lock  string `json:"lock"`
 	Token uint64 `json:"token,string"` // 0: it waits for the lock
+
+	// Tick is set for one that the instance is about to decide, and to make that
+	// run of.
+	Tick *time.Time `json:"tick,omitempty"`
 }
 
 // instances names those that are there, or were until lately.

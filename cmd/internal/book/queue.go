@@ -62,3 +62,15 @@ func (b *Book) Dequeue(ctx context.Context, job string, ids ...string) error {
 		return forever, nil
 	})
 }
+
+// EnqueueFirst puts a run before all others, whose turn has been before. It isn't
+// bounded: the run is in the place of one that was accepted.
+func (b *Book) EnqueueFirst(ctx context.Context, r Run) error {
+	return edit(ctx, b, "queue/"+r.Job, stamp{}, func(q *queue, _ bool, _ time.Time) (time.Duration, error) {
+		if slices.Contains(q.Runs, r.ID) {
+			return 0, errSame
+		}
+		q.Runs = slices.Insert(q.Runs, 0, r.ID)
+		return forever, nil
+	})
+}

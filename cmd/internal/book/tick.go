@@ -2,6 +2,7 @@ package book
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -9,8 +10,15 @@ import (
 // have had their run, their skip, or their missed record.
 type Tick struct {
 	Last time.Time `json:"last"`
-	Run  string    `json:"run,omitempty"` // what it became, if its instance got so far
+	Runs []string  `json:"runs,omitempty"` // what the last ones were to become, the newest last
 }
+
+// Had tells whether a tick of late was to become that run.
+func (t Tick) Had(run string) bool { return slices.Contains(t.Runs, run) }
+
+// lately is how many ticks are remembered: enough to find that of an instance
+// that died with it.
+const lately = 16
 
 // Tick returns it, and the store's now. Of a job without any it begins now.
 func (b *Book) Tick(ctx context.Context, job string) (Tick, time.Time, error) {
@@ -35,12 +43,15 @@ func (b *Book) Tick(ctx context.Context, job string) (Tick, time.Time, error) {
 // caller's: false says that another was there first.
 func (b *Book) Claim(ctx context.Context, job string, from, at time.Time, run string) (mine bool, err error) {
 	err = edit(ctx, b, "tick/"+job, stamp{}, func(t *Tick, _ bool, _ time.Time) (time.Duration, error) {
-		mine = t.Run == run && t.Last.Equal(at) // this call's own, whose answer was lost
+		mine = t.Had(run) // this call's own, whose answer was lost
 		if mine || !t.Last.Equal(from) {
 			return 0, errSame
 		}
 		mine = true
-		*t = Tick{Last: at.UTC(), Run: run}
+		t.Last, t.Runs = at.UTC(), append(t.Runs, run)
+		if over := len(t.Runs) - lately; over > 0 {
+			t.Runs = slices.Delete(t.Runs, 0, over)
+		}
 		return forever, nil
 	})
 	return mine, err

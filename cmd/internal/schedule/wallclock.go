@@ -17,7 +17,7 @@ type wallClock struct {
 func (w wallClock) next(t time.Time) time.Time {
 	naive := asUTC(t.In(w.loc))
 	// The clock may have been put back: begin early, and pass what is not later.
-	naive = naive.Add(-24 * time.Hour)
+	naive = naive.Add(-3 * time.Hour)
 	for {
 		if naive = w.spec.Next(naive); naive.IsZero() {
 			return time.Time{}

@@ -1,0 +1,164 @@
+package runner_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs/cmd/internal/book"
+	"github.com/dibslock/dibs/cmd/internal/config"
+	"github.com/dibslock/dibs/cmd/internal/guard"
+	"github.com/dibslock/dibs/cmd/internal/runner"
+	"github.com/dibslock/dibs/driver"
+
+	_ "github.com/dibslock/dibs/sqlitelock"
+)
+
+func TestMain(m *testing.M) {
+	reaper := guard.NewReaper()
+	code := m.Run()
+	reaper.Stop()
+	os.Exit(code)
+}
+
+// A fleet is some instances over one store.
+type fleet struct {
+	*testing.T
+	dir string
+	url string
+	log lines
+}
+
+// lines are what the instances log.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// with returns the lines that have all of words.
+func (l *lines) with(words ...string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+next:
+	for line := range strings.Lines(l.buf.String()) {
+		for _, w := range words {
+			if !strings.Contains(line, w) {
+				continue next
+			}
+		}
+		found = append(found, line)
+	}
+	return found
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	dir := t.TempDir()
+	f := &fleet{T: t, dir: dir, url: "sqlite://" + filepath.Join(dir, "locks.db")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s", f.log.buf.String())
+		}
+	})
+	return f
+}
+
+// lone is a command that notices if another of its kind runs at the same time,
+// and writes down what it was asked for.
+func (f *fleet) lone(seconds string, words string) string {
+	script := fmt.Sprintf(`cd %s; mkdir in || echo overlap >>overlap; sleep %s; rmdir in; echo %s >>done`, f.dir, seconds, words)
+	return fmt.Sprintf("[sh, -c, %q]", script)
+}
+
+// done returns what the commands wrote down.
+func (f *fleet) done() []string {
+	f.Helper()
+	if data, err := os.ReadFile(filepath.Join(f.dir, "overlap")); err == nil {
+		f.Errorf("two ran at once: %s", data)
+	}
+	data, err := os.ReadFile(filepath.Join(f.dir, "done"))
+	if err != nil && !os.IsNotExist(err) {
+		f.Fatal(err)
+	}
+	return strings.Fields(string(data))
+}
+
+func parse(t *testing.T, text string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("test", []byte(text), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// start starts an instance that has these jobs.
+func (f *fleet) start(jobs string, offset time.Duration) *runner.Runner {
+	f.Helper()
+	store, err := driver.Open(f.Context(), f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	r, err := runner.New(f.Context(), runner.Options{
+		Config:      parse(f.T, "version: 1\njobs:\n"+jobs),
+		Store:       store,
+		Log:         slog.New(slog.NewTextHandler(&f.log, nil)),
+		ClockOffset: offset,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			f.Errorf("close: %v", err)
+		}
+	})
+	return r
+}
+
+// trigger asks for a run that must be accepted.
+func (f *fleet) trigger(r *runner.Runner, job string) book.Run {
+	f.Helper()
+	a, err := r.Trigger(f.Context(), runner.Request{Job: job, Trigger: "http"})
+	if err != nil {
+		f.Fatalf("%s: %v", job, err)
+	}
+	return a.Run
+}
+
+// end waits for the end of a run.
+func (f *fleet) end(r *runner.Runner, id string) book.Run {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	defer cancel()
+	run, err := r.Wait(ctx, id)
+	if err != nil || !run.State.Ended() {
+		f.Fatalf("the run %s is %s after a minute: %v", id, run.State, err)
+	}
+	return run
+}
+
+// await polls what no event tells of.
+func (f *fleet) await(what string, done func() bool) {
+	f.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.Fatalf("still not after a minute: %s", what)
+		}
+	}
+}
