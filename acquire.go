@@ -51,7 +51,7 @@ func newAttempt(client *Client, claim driver.Claim, wait bool) *attempt {
 	return &attempt{
 		client: client,
 		claim:  claim,
-		info:   AcquireInfo{Name: claim.Name, Mode: claim.Mode().String(), Wait: wait},
+		info:   AcquireInfo{Name: claim.Name, Store: client.core.facts.Driver, Mode: claim.Mode().String(), Wait: wait},
 		began:  now,
 		clear:  now,
 	}
@@ -72,7 +72,9 @@ func (a *attempt) ask(ctx context.Context) (*Lease, error) {
 	} else {
 		a.asked = c.clock.now()
 	}
+	sent := c.sent()
 	g, err := c.store.Acquire(call, a.claim)
+	c.requested("acquire", sent, err)
 	switch {
 	case err == nil:
 		if first {

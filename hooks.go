@@ -3,6 +3,8 @@ package dibs
 import (
 	"context"
 	"time"
+
+	"github.com/dibslock/dibs/driver"
 )
 
 // Hooks are told what happens, for logs, metrics and traces. Every func may be
@@ -25,11 +27,15 @@ type Hooks struct {
 	// Released is told when the store has answered a release, or when it was
 	// given up: err is nil if the claim was given back.
 	Released func(lease *Lease, err error)
+	// Requested is told of every call of the store that asks for a claim, renews
+	// some, or releases one, also of those in the background.
+	Requested func(info RequestInfo)
 }
 
 // AcquireInfo describes one Lock or TryLock.
 type AcquireInfo struct {
 	Name   string
+	Store  string // the driver's name
 	Mode   string // "exclusive", "shared" or "counted"
 	Wait   bool   // Lock, and not TryLock
 	Waited time.Duration
@@ -37,6 +43,7 @@ type AcquireInfo struct {
 
 // RenewInfo describes one renewal call.
 type RenewInfo struct {
+	Store  string        // the driver's name
 	Leases int           // how many leases it was for
 	Places int           // and how many places in line
 	Failed int           // how many of both got no clear answer
@@ -44,6 +51,17 @@ type RenewInfo struct {
 	Took   time.Duration
 	Err    error // of the call as a whole
 }
+
+// RequestInfo describes one call of the store.
+type RequestInfo struct {
+	Store string // the driver's name
+	Op    string // "acquire", "renew" or "release"
+	Took  time.Duration
+	Err   error // nil, a certain no, or an unclear answer
+}
+
+// Clear tells that the store answered, be it with a no.
+func (r RequestInfo) Clear() bool { return driver.Certain(r.Err) }
 
 // JoinHooks returns hooks that tell all of hs, in order.
 func JoinHooks(hs ...Hooks) Hooks {
@@ -84,6 +102,28 @@ func JoinHooks(hs ...Hooks) Hooks {
 				h.released(lease, err)
 			}
 		},
+		Requested: func(info RequestInfo) {
+			for _, h := range hs {
+				if h.Requested != nil {
+					h.Requested(info)
+				}
+			}
+		},
+	}
+}
+
+// sent is when a call of the store is made, if anybody wants to know.
+func (c *core) sent() time.Duration {
+	if c.hooks.Requested == nil {
+		return 0
+	}
+	return c.clock.now()
+}
+
+// requested tells of a call of the store that was sent then.
+func (c *core) requested(op string, sent time.Duration, err error) {
+	if c.hooks.Requested != nil {
+		c.hooks.Requested(RequestInfo{Store: c.facts.Driver, Op: op, Took: c.clock.now() - sent, Err: err})
 	}
 }
 

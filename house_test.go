@@ -24,6 +24,7 @@ var arrows = map[string][]string{
 	"memlock":               {"driver"},
 	"fence":                 {},
 	"fencetest":             {},
+	"otelhooks":             {""},
 	"drivertest":            {"", "driver", "internal/boottime", "drivertest/judge"},
 	"drivertest/judge":      {"driver"},
 	"drivertest/proxy":      {},

@@ -245,7 +245,7 @@ func chunks(ws []*ward, n int) (out [][]*ward) {
 // renew has one batch renewed and judges each proof.
 func (k *keeper) renew(batch []*ward, now time.Duration) {
 	claims := make([]driver.Claim, len(batch))
-	info := RenewInfo{Margin: never}
+	info := RenewInfo{Store: k.core.facts.Driver, Margin: never}
 	timeout := never
 	k.mu.Lock()
 	for i, w := range batch {
@@ -263,7 +263,9 @@ func (k *keeper) renew(batch []*ward, now time.Duration) {
 
 	ctx, cancel := context.WithTimeout(k.ctx, timeout)
 	asked := k.core.clock.now()
+	sent := k.core.sent()
 	proofs, err := k.core.store.Renew(ctx, claims)
+	k.core.requested("renew", sent, err)
 	cancel()
 	info.Took, info.Err = k.core.clock.now()-asked, err
 
@@ -287,7 +289,9 @@ func (k *keeper) renew(batch []*ward, now time.Duration) {
 // prove has one claim renewed on the caller's goroutine.
 func (k *keeper) prove(ctx context.Context, w *ward) error {
 	asked := k.core.clock.now()
+	sent := k.core.sent()
 	proofs, err := k.core.store.Renew(ctx, []driver.Claim{w.claim})
+	k.core.requested("renew", sent, err)
 	if len(proofs) != 1 {
 		if err == nil {
 			err = errNoProof

@@ -102,7 +102,9 @@ func (c *core) release(ctx context.Context, claim driver.Claim, timeout, trusted
 	began := time.Now() // how long to go on is no matter of trust
 	for try := 0; ; try++ {
 		call := c.minder.Begin(ctx, timeout/2)
+		sent := c.sent()
 		err := c.store.Release(call, claim)
+		c.requested("release", sent, err)
 		call.End()
 		switch {
 		case errors.Is(err, ErrNotHeld) && try > 0 && c.clock.now() < trusted:

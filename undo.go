@@ -130,7 +130,9 @@ func (u *undoer) pick() (d *debt, wait time.Duration, end bool) {
 func (u *undoer) ask(d *debt) {
 	c := u.core
 	ctx, cancel := context.WithTimeout(u.ctx, max(d.claim.TTL/3, 10*time.Millisecond))
+	sent := c.sent()
 	err := c.store.Release(ctx, d.claim)
+	c.requested("release", sent, err)
 	cancel()
 
 	now := c.clock.now()
