@@ -89,7 +89,7 @@ func (e *NotHeldError) Error() string {
 func (e *NotHeldError) Is(target error) bool { return target == ErrNotHeld }
 
 // A RejectedError says that a call was certainly not applied and why. It is an
-// ErrRejected.
+// ErrRejected, and for want of a right or a password an [io/fs.ErrPermission] too.
 type RejectedError struct {
 	Name string // the name, key or other subject; may be ""
 	Why  string

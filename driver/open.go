@@ -60,28 +60,37 @@ var home = map[string]string{
 // Open opens the store that rawURL names. An unknown scheme is an ErrRejected
 // that says which import is missing. Passwords never reach an error.
 func Open(ctx context.Context, rawURL string) (Store, error) {
+	u, open, err := find(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, u)
+}
+
+// find parses rawURL and returns what opens it.
+func find(rawURL string) (*url.URL, Opener, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// url.Error repeats the URL, and with it the password.
-		return nil, Rejectedf("", "the store's URL can't be parsed: %v", redactParse(err))
+		return nil, nil, Rejectedf("", "the store's URL can't be parsed: %v", redactParse(err))
 	}
 	if u.Scheme == "" {
-		return nil, Rejectedf("", "the store's URL has no scheme, such as sqlite:///var/lib/dibs/locks.db")
+		return nil, nil, Rejectedf("", "the store's URL has no scheme, such as sqlite:///var/lib/dibs/locks.db")
 	}
 	registry.mu.Lock()
 	open := registry.schemes[u.Scheme]
 	registry.mu.Unlock()
-	if open == nil {
-		known := strings.Join(Schemes(), ", ")
-		if known == "" {
-			known = "none"
-		}
-		if pkg := home[u.Scheme]; pkg != "" {
-			return nil, Rejectedf("", "the scheme %s:// needs import _ %q (this program knows: %s)", u.Scheme, pkg, known)
-		}
-		return nil, Rejectedf("", "unknown scheme %s:// in the store's URL (this program knows: %s)", u.Scheme, known)
+	if open != nil {
+		return u, open, nil
 	}
-	return open(ctx, u)
+	known := strings.Join(Schemes(), ", ")
+	if known == "" {
+		known = "none"
+	}
+	if pkg := home[u.Scheme]; pkg != "" {
+		return nil, nil, Rejectedf("", "the scheme %s:// needs import _ %q (this program knows: %s)", u.Scheme, pkg, known)
+	}
+	return nil, nil, Rejectedf("", "unknown scheme %s:// in the store's URL (this program knows: %s)", u.Scheme, known)
 }
 
 // redactParse returns the cause of a URL's parse error without the URL.
