@@ -14,6 +14,7 @@ import (
 type file struct {
 	path string
 	info os.FileInfo
+	made bool // by this client
 }
 
 // findFile finds the lock file, or makes an empty one.
@@ -36,7 +37,8 @@ func findFile(path string, force bool) (*file, error) {
 	openMu.Lock()
 	defer openMu.Unlock()
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	made := errors.Is(err, fs.ErrNotExist)
+	if made {
 		if link, e := os.Lstat(path); e == nil && link.Mode()&fs.ModeSymlink != 0 {
 			return reject("it is a symbolic link to nothing")
 		}
@@ -56,7 +58,7 @@ func findFile(path string, force bool) (*file, error) {
 	if err != nil {
 		return reject("%w", err)
 	}
-	return &file{real, info}, nil
+	return &file{real, info, made}, nil
 }
 
 // makeFile makes an empty file that only its owner may read. An empty file is an

@@ -56,3 +56,12 @@ func fileSystem(dir string) (name string, isLocal bool) {
 	}
 	return fmt.Sprintf("type %#x", magic), false
 }
+
+// freeSpace is how many bytes a user can still write in dir; -1: not known.
+func freeSpace(dir string) int64 {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return -1
+	}
+	return int64(st.Bavail) * int64(st.Bsize)
+}

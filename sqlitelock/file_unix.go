@@ -4,6 +4,8 @@ package sqlitelock
 
 import (
 	"os"
+	"os/user"
+	"strconv"
 	"syscall"
 )
 
@@ -12,6 +14,19 @@ func links(info os.FileInfo) uint64 {
 		return uint64(st.Nlink)
 	}
 	return 1
+}
+
+// owner names the user that a file belongs to, or is "".
+func owner(info os.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	uid := strconv.FormatUint(uint64(st.Uid), 10)
+	if u, err := user.LookupId(uid); err == nil {
+		return u.Username
+	}
+	return "uid " + uid
 }
 
 // syncDir makes the new entry in dir last.

@@ -9,7 +9,13 @@ import (
 	"github.com/dibslock/dibs/driver"
 )
 
-func init() { driver.Register("sqlite", openURL) }
+func init() {
+	driver.Register("sqlite", openURL)
+	driver.RegisterSetup("sqlite", func(u *url.URL) (driver.Setup, error) {
+		_, _, err := parse(u)
+		return driver.Setup{}, err // the file is made when it is opened for the first time
+	})
+}
 
 // Options are a lock file's settings. The zero value is the default.
 type Options struct {
@@ -25,17 +31,22 @@ type Options struct {
 	bell     *bell  // tests only: in place of file events
 }
 
-// openURL opens sqlite:///absolute/path or sqlite:relative/path.
-func openURL(ctx context.Context, u *url.URL) (driver.Store, error) {
+// parse reads sqlite:///absolute/path or sqlite:relative/path.
+func parse(u *url.URL) (path string, opts Options, err error) {
 	p := driver.NewParams(u)
-	opts := Options{
+	opts = Options{
 		Journal: p.Choice("journal", "off", "on") == "on",
 		Force:   p.Choice("force", "no", "yes") == "yes",
 	}
 	if err := p.Err(); err != nil {
-		return nil, err
+		return "", opts, err
 	}
-	path, err := urlPath(u)
+	path, err = urlPath(u)
+	return path, opts, err
+}
+
+func openURL(ctx context.Context, u *url.URL) (driver.Store, error) {
+	path, opts, err := parse(u)
 	if err != nil {
 		return nil, err
 	}
