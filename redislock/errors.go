@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -17,6 +18,7 @@ type class uint8
 const (
 	unknown  class = iota // it may have been applied, or asking again may help
 	rejected              // certainly not applied, and asking again does not help
+	denied                // the same, for want of a right: an fs.ErrPermission too
 )
 
 // replies classes the error replies by their first word. What is not listed is
@@ -29,9 +31,9 @@ var replies = map[string]struct {
 }{
 	"WRONGTYPE":   {rejected, "another program uses the key; give one of the two another prefix"},
 	"FOREIGN":     {rejected, "delete the key if its owner is gone"}, // plain.lua's own
-	"NOPERM":      {rejected, "the user may not do this; see the ACL in docs/stores/redis.md"},
-	"NOAUTH":      {rejected, "the server wants a password"},
-	"WRONGPASS":   {rejected, "the user or the password is wrong"},
+	"NOPERM":      {denied, "the user may not do this; see the ACL in docs/stores/redis.md"},
+	"NOAUTH":      {denied, "the server wants a password"},
+	"WRONGPASS":   {denied, "the user or the password is wrong"},
 	"CROSSSLOT":   {rejected, "this server is part of a cluster"},
 	"MOVED":       {rejected, "this server is part of a cluster"},
 	"UNKNOWN":     {rejected, ""},
@@ -69,6 +71,8 @@ func failed(ctx context.Context, name string, err error) error {
 func reply(name, text string) error {
 	word, _, _ := strings.Cut(text, " ")
 	switch kind := replies[word]; {
+	case kind.class == denied:
+		return &driver.RejectedError{Name: name, Why: "redis: " + text + hint(kind.hint), Err: fs.ErrPermission}
 	case kind.class == rejected:
 		return driver.Rejectedf(name, "redis: %s%s", text, hint(kind.hint))
 	case strings.HasPrefix(text, "ERR unknown command"):
