@@ -114,7 +114,7 @@ func openAdvisoryURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, driver.Rejectedf("", "the store's URL: sessions=%s: want 1 to %d", sessions, maxSessions)
 	}
 	if create && opts.fenced {
-		if err := initSchema(ctx, p); err != nil {
+		if _, err := initSchema(ctx, p); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -59,11 +60,18 @@ func left(ctx context.Context) error { return unknown(context.Cause(ctx)) }
 func refusedForGood(schema string, err error) error {
 	switch code(err) {
 	case codeUndefinedTable, codeUndefinedSchema:
-		return driver.Rejectedf("", "postgres: the schema %s is not there, or is not a dibs store: %w; create it once with pglock.Init or by opening the store with ?create=on, as a role that may create schemas", schema, err)
+		return driver.Rejectedf("", "postgres: the schema %s is not there, or is not a dibs store: %w; create it once with dibs store init, pglock.Init, or by opening the store with ?create=on, as a role that may create schemas", schema, err)
 	case codePrivilege:
-		return driver.Rejectedf("", "postgres: the role may not do this: %w; what it needs: %s", err, Grants(schema, "ROLE"))
-	case codePassword, codeNoLogin, codeNoDatabase:
+		return denied(fmt.Errorf("the role may not do this: %w; what it needs: %s", err, Grants(schema, "ROLE")))
+	case codePassword, codeNoLogin:
+		return denied(err)
+	case codeNoDatabase:
 		return driver.Rejectedf("", "postgres: %w", err)
 	}
 	return nil
+}
+
+// denied is a rejection for want of a right: an fs.ErrPermission too.
+func denied(err error) error {
+	return &driver.RejectedError{Why: "postgres: " + err.Error(), Err: errors.Join(fs.ErrPermission, err)}
 }

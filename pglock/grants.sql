@@ -5,4 +5,5 @@ GRANT SELECT, UPDATE ON @.meta TO ROLE;
 GRANT SELECT, INSERT, UPDATE, DELETE ON @.names, @.claims, @.records, @.events, @.once TO ROLE;
 GRANT SELECT ON @.held, @.waiting TO ROLE;
 GRANT SELECT, INSERT, UPDATE ON @.fences TO ROLE;
-GRANT USAGE ON SEQUENCE @.versions, @.tokens TO ROLE;
+GRANT USAGE ON SEQUENCE @.tokens TO ROLE;
+GRANT USAGE ON SEQUENCE @.versions TO ROLE;

@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"context"
+	"os"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -15,6 +16,7 @@ const (
 	requestUnlock
 	requestPing
 	requestHash
+	requestLife
 )
 
 // A request is one caller's call. Its answer is read once done is closed.
@@ -33,6 +35,7 @@ type request struct {
 type result struct {
 	grant driver.Grant
 	key   key
+	file  *os.File // of requestLife
 	err   error
 }
 

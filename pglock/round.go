@@ -74,6 +74,9 @@ func (r *round) plan(q *request) {
 	case requestPing:
 		r.ping = true
 		r.after = append(r.after, func(err error) { q.answer(result{err: asUnknown(err)}) })
+	case requestLife:
+		f, err := r.w.s.file()
+		q.answer(result{file: f, err: err})
 	case requestHash:
 		r.hash = append(r.hash, q)
 	case requestProve:

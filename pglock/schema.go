@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -17,19 +18,19 @@ func Init(ctx context.Context, rawURL string) error {
 	if err != nil {
 		return driver.Rejectedf("", "the store's URL can't be parsed")
 	}
-	p, err := readURL(u, func(p *driver.Params) {
-		p.String("journal", "")
-		p.String("create", "")
-		p.String("fence", "")
-		p.String("hash", "")
-		p.String("key", "")
-		p.String("layout", "")
-		p.String("sessions", "")
-	})
+	p, err := readURL(u, takeAll)
 	if err != nil {
 		return err
 	}
-	return initSchema(ctx, p)
+	_, err = initSchema(ctx, p)
+	return err
+}
+
+// takeAll takes the parameters of both stores, whose values Open looks at.
+func takeAll(p *driver.Params) {
+	for _, key := range []string{"journal", "create", "fence", "hash", "key", "namespace", "layout", "sessions"} {
+		p.String(key, "")
+	}
 }
 
 // Grants is the SQL that lets a role use the store in a schema, and do nothing
@@ -45,40 +46,53 @@ func Grants(schema, role string) string {
 	return strings.Join(kept, "\n")
 }
 
-// initSchema makes the schema, all of it or nothing, unless it is there.
-func initSchema(ctx context.Context, p *params) error {
+// initSchema makes the schema, all of it or nothing, unless it is there; it tells
+// whether it was not.
+func initSchema(ctx context.Context, p *params) (made bool, err error) {
 	d := tableDialer(p)
 	s, err := d.connect(ctx)
 	if err != nil {
-		return unknown(err)
+		if e := refusedForGood(p.schema, err); e != nil {
+			return false, e
+		}
+		return false, unknown(err)
 	}
 	defer s.bye()
 	sql := parseStatements(statementsSQL, p.schema)
 	err = checkSchema(ctx, s, sql, p.schema)
 	if c := code(err); c != codeUndefinedTable && c != codeUndefinedSchema {
-		if err != nil && !driver.Certain(err) {
-			return unknown(err)
+		switch e := refusedForGood(p.schema, err); {
+		case e != nil:
+			return false, e
+		case err != nil && !driver.Certain(err):
+			return false, unknown(err)
 		}
-		return err
+		return false, err
 	}
-	// Whoever makes the schema at the same time is waited for: two CREATE SCHEMA IF
-	// NOT EXISTS at once fail.
-	script := "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; " +
-		"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('dibs init')); " +
-		strings.ReplaceAll(inSchema(schemaSQL, p.schema), "@;", p.schema+";") + "; COMMIT"
-	_, err = s.PgConn().Exec(ctx, script).ReadAll()
+	_, err = s.PgConn().Exec(ctx, initScript(p.schema)).ReadAll()
 	if err == nil {
-		return nil
+		return true, nil
 	}
-	made := code(err)
+	failed := code(err)
 	if _, e := s.PgConn().Exec(ctx, "ROLLBACK").ReadAll(); e != nil {
-		return unknown(e)
+		return false, unknown(e)
 	}
-	if made == codeDuplicateTable { // another was faster
-		return checkSchema(ctx, s, sql, p.schema)
+	if failed == codeDuplicateTable { // another was faster
+		return false, checkSchema(ctx, s, sql, p.schema)
+	}
+	if failed == codePrivilege {
+		return false, denied(fmt.Errorf("the role may not make the schema %s: %w; as its owner or a superuser run what dibs store init --print shows, or GRANT CREATE ON DATABASE to the role", p.schema, err))
 	}
 	if err := refusedForGood(p.schema, err); err != nil {
-		return err
+		return false, err
 	}
-	return unknown(err)
+	return false, unknown(err)
+}
+
+// initScript makes a schema in one transaction. Whoever makes it at the same time
+// is waited for: two CREATE SCHEMA IF NOT EXISTS at once fail.
+func initScript(schema string) string {
+	return "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n" +
+		"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('dibs init'));\n" +
+		strings.ReplaceAll(inSchema(schemaSQL, schema), "@;", schema+";") + "COMMIT;\n"
 }

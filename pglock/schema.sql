@@ -1,4 +1,4 @@
--- The schema of a dibs lease store, version 1. @ stands for the schema's name.
+-- The schema of a dibs lease store, version 1.
 --
 -- Moments are microseconds since 1970 by the server's clock, durations are
 -- microseconds; the views held and waiting show them for people.

@@ -131,7 +131,7 @@ func openTableURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, err
 	}
 	if create {
-		if err := initSchema(ctx, p); err != nil {
+		if _, err := initSchema(ctx, p); err != nil {
 			return nil, err
 		}
 	}
