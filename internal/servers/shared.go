@@ -62,14 +62,18 @@ func (s *shared[S]) launch(launch func(dir string) (S, error)) (S, error) {
 //	func TestMain(m *testing.M) { servers.Main(m) }
 //
 // A server that outlived its test is killed and fails the run.
-func Main(m *testing.M) {
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for a TestMain that has more to do: it returns the exit code. m is a
+// *testing.M, or what stands for one.
+func Run(m interface{ Run() int }) int {
 	inMain.Store(true)
 	code := m.Run()
 	if err := errors.Join(endShared(), endLeftovers()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
-	os.Exit(code)
+	return code
 }
 
 func endShared() error {
