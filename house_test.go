@@ -32,7 +32,7 @@ var arrows = map[string][]string{
 	"sqlitelock":            {"driver"},
 	"redislock":             {"driver", "redislock/internal/quorum"},
 	"pglock":                {"driver"},
-	"cmd/dibs":              {"memlock", "sqlitelock", "cmd/internal/cli"},
+	"cmd/dibs":              {"memlock", "pglock", "redislock", "sqlitelock", "cmd/internal/cli"},
 	"cmd/internal/cli":      {"", "driver", "cmd/internal/child", "cmd/internal/config", "cmd/internal/guard", "cmd/internal/terminal"},
 	"cmd/internal/config":   {"driver", "cmd/internal/schedule"},
 	"cmd/internal/schedule": {},
@@ -49,7 +49,7 @@ var arrows = map[string][]string{
 
 // testArrows says what tests may import besides: the suite, the fakes and the
 // servers; and nobody else may.
-var testArrows = []string{"", "driver", "memlock", "drivertest", "drivertest/judge", "drivertest/proxy", "internal/servers", "internal/boottime", "internal/calls", "sqlitelock", "redislock", "fence"}
+var testArrows = []string{"", "driver", "memlock", "drivertest", "drivertest/judge", "drivertest/proxy", "internal/servers", "internal/boottime", "internal/calls", "sqlitelock", "redislock", "pglock", "fence"}
 
 // TestArrows keeps the house in shape: the root module imports the standard
 // library only, tests included, and no package imports one above it.

@@ -7,6 +7,8 @@ import (
 	"github.com/dibslock/dibs/cmd/internal/cli"
 
 	_ "github.com/dibslock/dibs/memlock"
+	_ "github.com/dibslock/dibs/pglock"
+	_ "github.com/dibslock/dibs/redislock"
 	_ "github.com/dibslock/dibs/sqlitelock"
 )
 

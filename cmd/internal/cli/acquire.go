@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,10 @@ func (r *runner) run() error {
 	if err != nil {
 		return r.without(err)
 	}
+	if err := r.suits(store.Facts()); err != nil {
+		_ = store.Close() // nothing was asked of it
+		return err
+	}
 	watch := newWatch(r)
 	client, err := r.place.client(store, &dibs.Options{
 		Settings: r.settings(store),
@@ -61,7 +66,7 @@ func (r *runner) run() error {
 	}
 	defer closeClient(client, r.log)
 
-	watch.where = positions(client, r.key)
+	watch.look = func(ctx context.Context) (keyStatus, error) { return oneStatus(ctx, r.place, client, r.key) }
 	lease, err := r.acquire(ctx, client, watch)
 	r.result.Waited = time.Since(r.began).Milliseconds()
 	if err != nil {
@@ -75,9 +80,10 @@ func (r *runner) run() error {
 	return r.hold(in, store, lease, watch)
 }
 
-// deathDelay keeps a key closed after the death of its dibs. A store may see that
-// death before the kernel has ended the command with it. Where a guardian keeps
-// the life file too, that goes only for the death of both at once.
+// deathDelay keeps a key closed after the death of its dibs, on a store that sees
+// a death before the TTL is over: perhaps before the kernel has ended the command
+// with it. Where a guardian keeps the life file too, that goes only for the death
+// of both at once.
 const (
 	deathDelay   = 500 * time.Millisecond
 	guardedDelay = 100 * time.Millisecond
@@ -88,9 +94,9 @@ func (r *runner) settings(store driver.Store) dibs.Settings {
 	if r.wait.Duration > 0 {
 		s.StoreDown = dibs.WaitDown
 	}
-	if store.Facts().Waived(49) == "" {
+	if _, ok := store.(living); ok && store.Facts().Waived(49) == "" {
 		s.Delay = deathDelay
-		if _, ok := store.(living); ok && guard.Guards {
+		if guard.Guards {
 			s.Delay = guardedDelay
 		}
 	}
@@ -210,7 +216,7 @@ func (r *runner) refused(ctx context.Context, err error, watch *watch) error {
 			holder := newClaimStatus(*held.Holder)
 			r.result.Holder = &holder
 		}
-		return &failure{code: r.conflict.value, text: r.skipped(held)}
+		return &failure{code: r.conflict.value, text: r.skipped(held, watch)}
 	}
 	var over *dibs.WaitError
 	if errors.As(err, &over) {
@@ -224,7 +230,7 @@ func (r *runner) refused(ctx context.Context, err error, watch *watch) error {
 }
 
 // skipped says who is in the way, and what can be done about it.
-func (r *runner) skipped(held *dibs.HeldError) string {
+func (r *runner) skipped(held *dibs.HeldError, watch *watch) string {
 	if r.quiet {
 		return ""
 	}
@@ -233,5 +239,10 @@ func (r *runner) skipped(held *dibs.HeldError) string {
 		lead = fmt.Sprintf("skipped after %s: ", short(time.Since(r.began)))
 		advice = "Wait longer with --wait=DUR"
 	}
-	return refusal(time.Now(), lead, held, advice+"; inspect with: dibs show "+shellWord(r.key))
+	now := time.Now()
+	why := inTheWay(now, held)
+	if r.slots.value > 1 {
+		why = cmp.Or(full(now, watch.status(context.Background()), r.slots.value), why)
+	}
+	return refusal(lead+why, held, advice+"; inspect with: dibs show "+shellWord(r.key))
 }

@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"context"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"time"
-
-	"github.com/dibslock/dibs"
-	"github.com/dibslock/dibs/driver"
 )
 
 // scatter sleeps for the --jitter.
@@ -57,28 +53,4 @@ func (r *runner) followParent() (stop func()) {
 		close(r.parent)
 	}()
 	return func() { close(quit) }
-}
-
-// findTime bounds a look at the line.
-const findTime = time.Second
-
-// positions returns what finds the position of a place in the line for key.
-func positions(client *dibs.Client, key string) func(ctx context.Context, place uint64) int {
-	return func(ctx context.Context, place uint64) int {
-		ctx, cancel := context.WithTimeout(ctx, findTime)
-		defer cancel()
-		n := 0
-		for h, err := range client.Holders(ctx, key) {
-			switch {
-			case err != nil:
-				return 0
-			case h.Name != key || h.State != driver.Waiting:
-				continue
-			}
-			if n++; h.Place == place {
-				return n
-			}
-		}
-		return 0
-	}
 }

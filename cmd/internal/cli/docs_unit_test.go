@@ -50,11 +50,13 @@ func TestDocsHaveEveryFlag(t *testing.T) {
 	}
 	for _, c := range newRoot().Commands() {
 		var flags []string
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && f.Name != "help" {
-				flags = append(flags, f.Name)
-			}
-		})
+		for _, c := range append(c.Commands(), c) {
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden && f.Name != "help" {
+					flags = append(flags, f.Name)
+				}
+			})
+		}
 		got, ok := documented[c.Name()]
 		delete(documented, c.Name())
 		if !ok {
@@ -214,7 +216,9 @@ func shape(cmd *cobra.Command, args []string) error {
 		if n > 1 {
 			return fmt.Errorf("want at most one argument, not %d", n)
 		}
-	case "doctor", "version":
+	case "store":
+		return errors.New("want store init")
+	case "doctor", "version", "init":
 		if n != 0 {
 			return fmt.Errorf("want no argument, not %d", n)
 		}
@@ -227,7 +231,7 @@ func shape(cmd *cobra.Command, args []string) error {
 func TestDocsHaveEveryField(t *testing.T) {
 	t.Parallel()
 	known := make(map[string]bool)
-	for _, v := range []any{keyStatus{}, change{}, hold{}, unlocked{}, fenceReport{}, diagnosis{}, versionReport{}, report{}, event{}} {
+	for _, v := range []any{keyStatus{}, change{}, hold{}, unlocked{}, fenceReport{}, diagnosis{}, setupReport{}, versionReport{}, report{}, event{}} {
 		jsonFields(reflect.TypeOf(v), known)
 	}
 	doc := readDocs(t)

@@ -16,9 +16,11 @@ func newDoctor() *cobra.Command {
 		Short: "Check the store, and say what it promises",
 		Long: `Check which store is used and why, whether it can be reached, locks, and excludes;
 how long a round trip takes and which TTL is safe with that; what frees the keys of
-a dead holder; the journal, the clocks, the file's permissions and file system; and
-whether other users of this host have default stores of their own, which do not
-exclude this one. Last, what the store promises, and which laws it does not keep.
+a dead holder; the journal and the clocks; and what the store stands on: of a file
+its permissions and file system, and default stores of other users of this host,
+which do not exclude this one; of a server its version, memory, disk, replicas, the
+rights of the user, and what is in between. Last, what the store promises, and which
+laws it does not keep.
 
 It locks a key of its own, dibs/doctor/..., for a moment. It exits 0 if the store
 is fit for use, also with warnings; else with the code that the other commands
@@ -76,7 +78,6 @@ func (d *doctor) examine(ctx context.Context) {
 	if os.Getenv("DIBS_STORE_URL") != "" && os.Getenv("DIBS_STORE_URL_FILE") != "" && !d.store.given {
 		d.note(warning, "store", "DIBS_STORE_URL and DIBS_STORE_URL_FILE are both set; the first is used", "unset one of them")
 	}
-	d.before()
 	store, err := d.open(ctx)
 	if err != nil {
 		d.fail("open", err)
@@ -88,10 +89,32 @@ func (d *doctor) examine(ctx context.Context) {
 	switch {
 	case store.Facts().Driver == "mem":
 		d.fail("locks", failf(exitConfig, "the store is this process's memory: no other process shares it\nchoose one that all processes reach, with --store or DIBS_STORE_URL"))
-	case d.answers(ctx, store):
+	case d.looks(ctx, store) && d.answers(ctx, store):
 		d.after(ctx, store)
 	}
 	d.neighbours()
+}
+
+// looks asks the store for what it knows of what it stands on, and tells whether
+// it gave an answer.
+func (d *doctor) looks(ctx context.Context, store driver.Store) bool {
+	patient, ok := store.(driver.Diagnoser)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	found, err := patient.Diagnose(ctx)
+	for _, f := range found {
+		d.note(f.Level.String(), f.Check, f.Text, f.Hint)
+		if f.Level == driver.Unfit && d.found.ExitCode == 0 {
+			d.found.ExitCode = exitConfig
+		}
+	}
+	if err != nil {
+		d.fail("server", d.place.cannot("look at", "", err))
+	}
+	return err == nil
 }
 
 // answers probes a store that may hang.
@@ -103,19 +126,12 @@ func (d *doctor) answers(ctx context.Context, store driver.Store) bool {
 
 // open opens the store without a journal: what the doctor does is no history.
 func (d *doctor) open(ctx context.Context) (driver.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, openTime)
-	defer cancel()
-	store, err := driver.Open(ctx, unjournaled(d.place.url))
-	if err != nil {
-		return nil, d.place.cannotOpen(err)
-	}
-	return store, nil
+	return d.place.openAs(ctx, withJournal(d.place.url, "off"))
 }
 
 // after looks at what only some stores have.
 func (d *doctor) after(ctx context.Context, store driver.Store) {
 	d.deaths(store)
-	d.journal(ctx, store)
+	d.journal(ctx)
 	d.clock(ctx, store)
-	d.file()
 }

@@ -8,7 +8,7 @@ import (
 
 // ours are the variables that the command gets. An inner run's values win over
 // an outer run's: what an outer run set is taken away first.
-var ours = []string{"DIBS_KEY", keysVar, "DIBS_FENCE", "DIBS_RUN_ID", "DIBS_SLOT", "DIBS_MODE", "DIBS_TTL", "DIBS_STORE"}
+var ours = []string{"DIBS_KEY", keysVar, "DIBS_FENCE", "DIBS_RUN_ID", "DIBS_MODE", "DIBS_TTL", "DIBS_STORE"}
 
 // childEnv is the environment of the command: this process's own and ours.
 func (r *runner) childEnv(environ []string, fence uint64) []string {

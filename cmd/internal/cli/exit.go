@@ -30,8 +30,8 @@ const exitCodes = `Exit codes:
   69     the store can't be reached, or gives no clear answer
   73     the directory of the default store, or a file, can't be made
   75     skipped: held elsewhere, or the wait is over (-E changes it)
-  77     refused by the store: no permission for its file or server, or a mode
-         that it can't lock in
+  77     refused by the store: a wrong password, no permission for its file or
+         server, or something that it can't do
   78     bad configuration: a bad store URL, an unknown scheme or parameter, or a
          path that can't be a store (a directory, a FIFO, another kind of file)
   79     the lock was lost, and the command stopped

@@ -12,7 +12,7 @@ import (
 )
 
 func newFence() *cobra.Command {
-	var o listing
+	o := listing{past: true}
 	cmd := &cobra.Command{
 		Use:   "fence check KEY N",
 		Short: "Check that N is the newest fence of KEY",

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/driver"
 )
 
 const forceUsage = "usage: dibs force-unlock KEY --token N"
@@ -105,6 +106,10 @@ func (u *unlocker) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer q.close()
+	if _, ok := q.store.(driver.Revoker); !ok {
+		cancel()
+		return q.place.cannot(canRevoke, u.key, driver.Unsupportedf("%s has no way to take one claim away", q.store.Facts().Driver))
+	}
 	targets, err := u.targets(ctx, q)
 	cancel() // a person may think for longer
 	if err != nil || len(targets) == 0 {
@@ -174,7 +179,7 @@ func (u *unlocker) revoke(ctx context.Context, q *question, t unlocked) error {
 			return changed(k, t.Claim.holder.Token)
 		}
 	}
-	return q.place.cannot("take away", t.Key, err)
+	return q.place.cannot(canRevoke, t.Key, err)
 }
 
 // exitCode is the code that err would end dibs with.

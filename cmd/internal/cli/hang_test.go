@@ -9,6 +9,8 @@ import (
 	"github.com/dibslock/dibs/driver"
 
 	_ "github.com/dibslock/dibs/memlock"
+	_ "github.com/dibslock/dibs/pglock"
+	_ "github.com/dibslock/dibs/redislock"
 	_ "github.com/dibslock/dibs/sqlitelock"
 )
 

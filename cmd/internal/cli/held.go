@@ -23,6 +23,11 @@ func inTheWay(now time.Time, e *dibs.HeldError) string {
 	case h == nil:
 		return key + " is held by another"
 	}
+	return fmt.Sprintf("%s is %s by %s", key, stateOf(h.State), holding(now, h))
+}
+
+// holding says who, since when, and what for.
+func holding(now time.Time, h *dibs.Holder) string {
 	note := printable(h.Note)
 	name, work := "another", note
 	if m := who.FindStringSubmatch(note); m != nil {
@@ -31,7 +36,23 @@ func inTheWay(now time.Time, e *dibs.HeldError) string {
 	if work != "" {
 		work = ": " + work
 	}
-	return fmt.Sprintf("%s is %s by %s %s%s", key, stateOf(h.State), name, since(now, h.Age), work)
+	return fmt.Sprintf("%s %s%s", name, since(now, h.Age), work)
+}
+
+// full says how many units of a key are held, if that is why one of slots units of
+// it can't be had; else it is "".
+func full(now time.Time, k keyStatus, slots int) string {
+	units := 0
+	for _, c := range k.Holders {
+		if c.holder.Mode() != driver.Counted {
+			return ""
+		}
+		units, slots = units+c.Units, min(slots, c.Of)
+	}
+	if slots < 2 || units < slots {
+		return ""
+	}
+	return fmt.Sprintf("%s is full: %d of %d units are held, one of them by %s", quote(k.Key), units, slots, holding(now, &k.Holders[0].holder))
 }
 
 // stateOf is a state as it fits before "by".
@@ -72,9 +93,9 @@ func prospects(e *dibs.HeldError) string {
 	return strings.Join(parts, "; ")
 }
 
-// refusal is both lines and what to do next.
-func refusal(now time.Time, lead string, e *dibs.HeldError, advice string) string {
-	text := lead + inTheWay(now, e) + "\n"
+// refusal is both lines, of which why is the first, and what to do next.
+func refusal(why string, e *dibs.HeldError, advice string) string {
+	text := why + "\n"
 	if p := prospects(e); p != "" {
 		text += p + ". "
 	}

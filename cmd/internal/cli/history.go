@@ -14,7 +14,7 @@ import (
 )
 
 func newHistory() *cobra.Command {
-	h := &historian{limit: number{least: 1, most: driver.MaxUnits}}
+	h := &historian{listing: listing{past: true}, limit: number{least: 1, most: driver.MaxUnits}}
 	cmd := &cobra.Command{
 		Use:   "history [GLOB]",
 		Short: "Show who held what, when, and how it ended",
@@ -90,13 +90,13 @@ func (h *historian) run(cmd *cobra.Command, g *glob) error {
 func (q *question) ledger(ctx context.Context, g *glob) (*ledger, error) {
 	j, ok := q.store.(driver.Journal)
 	if !ok {
-		return nil, q.place.cannot("show the history", "", driver.Unsupportedf("%s keeps no journal", q.store.Facts().Driver))
+		return nil, q.place.cannot(canTellHistory, "", driver.Unsupportedf("%s keeps no journal", q.store.Facts().Driver))
 	}
 	l := newLedger()
 	read := func() error {
 		for e, err := range j.Events(ctx, "", l.last) {
 			if err != nil {
-				return q.place.cannot("read the journal", "", err)
+				return q.place.cannot(canTellHistory, "", err)
 			}
 			if g.match.MatchString(e.Name) {
 				l.add(e)
@@ -111,7 +111,7 @@ func (q *question) ledger(ctx context.Context, g *glob) (*ledger, error) {
 	}
 	for c, err := range q.client.Holders(ctx, g.prefix) {
 		if err != nil {
-			return nil, q.place.cannot("list what is held", "", err)
+			return nil, q.place.cannot(canList, "", err)
 		}
 		if c.State != driver.Waiting {
 			l.present(c)

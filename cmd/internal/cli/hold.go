@@ -71,8 +71,9 @@ func (r *runner) stops() stops {
 	}
 }
 
-// A living store proves a death by a file that is open as long as its client
-// lives: see [sqlitelock.Store.LifeFile].
+// A living store sees a death as soon as nobody has a file of its client open any
+// more: see LifeFile of sqlitelock.Store, and of pglock.Advisory, where it is the
+// connection. A store that is none frees a dead holder's key by its TTL.
 type living interface{ LifeFile() (*os.File, error) }
 
 // start starts the command, and lends it the terminal.

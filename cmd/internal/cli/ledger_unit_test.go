@@ -89,7 +89,7 @@ func TestRevocationIsSplit(t *testing.T) {
 	}
 }
 
-// The journal of a file is on unless its URL says otherwise; no other URL is
+// The journal is on unless the URL says otherwise; no URL of a store without one is
 // touched.
 func TestJournaled(t *testing.T) {
 	t.Parallel()
@@ -101,14 +101,18 @@ func TestJournaled(t *testing.T) {
 		{"sqlite:///x.db?journal=maybe", "sqlite:///x.db?journal=maybe", "sqlite:///x.db?journal=maybe"},
 		{"sqlite:///x.db?journal=on&journal=off", "sqlite:///x.db?journal=on&journal=off", "sqlite:///x.db?journal=on&journal=off"},
 		{"mem://", "mem://", "mem://"},
-		{"redis://h:1/0", "redis://h:1/0", "redis://h:1/0"},
+		{"redis://h:1/0", "redis://h:1/0?journal=on", "redis://h:1/0?journal=off"},
+		{"rediss://u:p@h/?journal=off", "rediss://u:p@h/?journal=off", "rediss://u:p@h/?journal=off"},
+		{"redis://h/?layout=plain", "redis://h/?layout=plain", "redis://h/?layout=plain"},
+		{"postgres://h/d?schema=x", "postgres://h/d?schema=x&journal=on", "postgres://h/d?journal=off&schema=x"},
+		{"pgadvisory://h/d", "pgadvisory://h/d", "pgadvisory://h/d"},
 		{"%", "%", "%"},
 	} {
 		if got := journaled(test.url); got != test.want {
 			t.Errorf("journaled(%q) = %q, want %q", test.url, got, test.want)
 		}
-		if got := unjournaled(test.url); got != test.off {
-			t.Errorf("unjournaled(%q) = %q, want %q", test.url, got, test.off)
+		if got := withJournal(test.url, "off"); got != test.off {
+			t.Errorf("withJournal(%q, off) = %q, want %q", test.url, got, test.off)
 		}
 	}
 }

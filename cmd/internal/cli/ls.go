@@ -65,6 +65,7 @@ type listing struct {
 	store   text
 	json    bool
 	verbose bool
+	past    bool // what is asked for may be in the journal alone
 }
 
 func (o *listing) flags(cmd *cobra.Command) {

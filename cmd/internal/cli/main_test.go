@@ -10,17 +10,23 @@ import (
 
 	"github.com/dibslock/dibs"
 	"github.com/dibslock/dibs/cmd/internal/cli"
+	"github.com/dibslock/dibs/internal/servers"
 )
 
 // The test binary is the command, and its helpers, when it is called by their
 // names: what the scripts run are real processes.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withServers{m}, map[string]func(){
 		"dibs":   func() { os.Exit(cli.Main(os.Args[1:])) },
 		"revoke": func() { os.Exit(revoke(os.Args[1])) },
 		"editor": func() { os.Exit(editor()) },
 	})
 }
+
+// withServers are tests whose shared servers end with them.
+type withServers struct{ m *testing.M }
+
+func (w withServers) Run() int { return servers.Run(w.m) }
 
 // revoke takes key away from its holder, as an operator would.
 func revoke(key string) int {

@@ -17,6 +17,9 @@ const passwdFile = "/etc/passwd"
 // what their users run does not exclude what runs here.
 func (d *doctor) neighbours() {
 	const check = "neighbours"
+	if d.place.file() == "" && d.place.url != "" {
+		return // it is a store for more than this host
+	}
 	passwd, err := os.ReadFile(passwdFile)
 	if err != nil {
 		d.notef(info, check, "the users of this host can't be listed; each has a default store of its own")

@@ -24,9 +24,18 @@ const closeTime = time.Second
 
 // open opens the store once.
 func (p place) open(ctx context.Context) (driver.Store, error) {
+	return p.openAs(ctx, journaled(p.url))
+}
+
+// openToRead opens the store to read its journal, also if that is not written.
+func (p place) openToRead(ctx context.Context) (driver.Store, error) {
+	return p.openAs(ctx, withJournal(p.url, "on"))
+}
+
+func (p place) openAs(ctx context.Context, rawURL string) (driver.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	store, err := driver.Open(ctx, journaled(p.url))
+	store, err := driver.Open(ctx, rawURL)
 	if err != nil {
 		return nil, p.cannotOpen(err)
 	}
@@ -37,6 +46,8 @@ func (p place) open(ctx context.Context) (driver.Store, error) {
 // permissions, or the store's health.
 func (p place) cannotOpen(err error) error {
 	switch {
+	case errors.Is(err, fs.ErrPermission) && p.file() == "":
+		return failf(exitRefused, "can't use the store %s: %v\ncheck the user, the password and the rights: dibs store init --print shows which rights it takes", p, err)
 	case errors.Is(err, fs.ErrPermission), driver.Certain(err) && p.forbidden():
 		return failf(exitRefused, "can't open the store %s: %v\ncheck who may write there, or choose another store with --store", p, err)
 	case driver.Certain(err):
@@ -88,12 +99,13 @@ func (p place) client(store driver.Store, opts *dibs.Options) (*dibs.Client, err
 
 // cannot is the failure of something asked of the store about key.
 func (p place) cannot(what, key string, err error) error {
+	ability := what
 	if key != "" {
 		what += " " + quote(key)
 	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return failf(exitRefused, "can't %s in %s: %v", what, p, err)
+		return failf(exitRefused, "can't %s in %s: %v%s", what, p, err, elsewhere(ability))
 	case errors.Is(err, dibs.ErrRejected), errors.Is(err, fs.ErrPermission):
 		return failf(exitRefused, "can't %s: the store %s refuses: %v", what, p, err)
 	}

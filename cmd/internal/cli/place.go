@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/adrg/xdg"
@@ -86,11 +87,20 @@ func defaultURL(dir string) string {
 	return u.String()
 }
 
-// journaled is a store's URL as it is opened: the journal of a file is on unless
-// the URL says otherwise, so that one can tell later who held what.
+// diarists are the schemes whose stores write a journal with journal=on.
+var diarists = []string{"sqlite", "redis", "rediss", "redis+unix", "postgres", "postgresql"}
+
+// writesJournal tells whether the store that u names can write a journal. A lock
+// that is shared with other programs has none.
+func writesJournal(u *url.URL) bool {
+	return slices.Contains(diarists, u.Scheme) && u.Query().Get("layout") != "plain"
+}
+
+// journaled is a store's URL as it is opened: its journal is on unless the URL
+// says otherwise, so that one can tell later who held what.
 func journaled(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "sqlite" || u.Query().Has("journal") {
+	if err != nil || !writesJournal(u) || u.Query().Has("journal") {
 		return raw
 	}
 	if u.RawQuery != "" {
@@ -100,17 +110,17 @@ func journaled(raw string) string {
 	return u.String()
 }
 
-// unjournaled is the URL of a store whose journal is not to tell what is done.
-func unjournaled(raw string) string {
+// withJournal is the URL of a store whose journal is on or off, whatever it says.
+func withJournal(raw, how string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "sqlite" {
+	if err != nil || !writesJournal(u) {
 		return raw
 	}
 	q, err := url.ParseQuery(u.RawQuery)
-	if v := q["journal"]; err != nil || len(v) > 1 || len(v) == 1 && v[0] != "on" {
+	if v := q["journal"]; err != nil || len(v) > 1 || len(v) == 1 && v[0] != "on" && v[0] != "off" {
 		return raw // what is wrong with it shall be found
 	}
-	q.Set("journal", "off")
+	q.Set("journal", how)
 	u.RawQuery = q.Encode()
 	return u.String()
 }
@@ -129,8 +139,12 @@ func redact(raw string) string {
 		return "(a URL that can't be parsed)"
 	}
 	hidden := false
-	if _, has := u.User.Password(); has {
+	_, has := u.User.Password()
+	switch {
+	case has:
 		u.User, hidden = url.User(u.User.Username()), true
+	case u.User != nil && strings.HasPrefix(u.Scheme, "redis"): // no user is without a password there: it may be one
+		u.User, hidden = nil, true
 	}
 	q := u.Query()
 	for key := range q {
@@ -156,6 +170,14 @@ func secret(key string) bool {
 	return false
 }
 
+// means are parameters that say how a store is reached or opened, and not what is
+// locked in it.
+var means = []string{
+	"journal", "force", "create", "pooler", "sessions", "ca", "cert", "key", "servername", "user", "application_name", "connect_timeout",
+	"target_session_attrs", "channel_binding", "sslmode", "sslcert", "sslkey", "sslrootcert", "sslsni", "sslnegotiation",
+	"min_protocol_version", "max_protocol_version", "krbspn", "krbsrvname", "service", "servicefile",
+}
+
 // identity tells stores apart: two URLs with one identity are one store. It
 // leaves out who asks, and what doesn't change what is locked.
 func identity(raw string) string {
@@ -164,20 +186,46 @@ func identity(raw string) string {
 		return raw
 	}
 	q := u.Query()
-	q.Del("journal")
 	for key := range q {
-		if secret(key) {
+		// The advisory locks of PostgreSQL have a key that is something else.
+		if secret(key) || slices.Contains(means, key) && (key != "key" || u.Scheme != "pgadvisory") {
 			q.Del(key)
 		}
 	}
-	path := u.Path
-	if u.Host == "" && path != "" {
+	id := url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: u.Path}
+	switch id.Scheme {
+	case "redis", "rediss":
+		id.Host = withPort(id.Host, "6379")
+		if id.Path = strings.Trim(id.Path+q.Get("db"), "/"); id.Path == "" {
+			id.Path = "0"
+		}
+		q.Del("db")
+	case "postgres", "postgresql", "pgadvisory":
+		if id.Scheme == "postgresql" {
+			id.Scheme = "postgres"
+		}
+		id.Host = withPort(id.Host, "5432")
+		if strings.Trim(id.Path, "/") == "" {
+			id.Path = u.User.Username() // the database of that name
+		}
+	case "sqlite":
 		// A file: by whatever name it is reached.
-		path = filepath.Clean(path)
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			path = filepath.Join(dir, filepath.Base(path))
+		id.Path = place{url: raw}.file()
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(id.Path)); err == nil {
+			id.Path = filepath.Join(dir, filepath.Base(id.Path))
 		}
 	}
-	id := url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: path, RawQuery: q.Encode()}
+	id.RawQuery = q.Encode()
 	return id.String()
+}
+
+// withPort is a host with its port, or with the one that is meant if there is none.
+func withPort(host, port string) string {
+	if host == "" {
+		host = "localhost"
+	}
+	if u := (url.URL{Host: host}); u.Port() == "" {
+		return strings.TrimSuffix(host, ":") + ":" + port
+	}
+	return host
 }

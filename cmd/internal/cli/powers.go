@@ -2,37 +2,36 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
 
-// deaths tells what frees the key of a holder that died.
+// deaths tells what frees the key of a holder that died, unless the store has told.
 func (d *doctor) deaths(store driver.Store) {
-	life, ok := store.(interface{ LifeFile() (*os.File, error) })
-	switch {
-	case !ok && store.Facts().Survival == driver.BySession:
-		d.notef(fine, "death", "a dead holder's keys are free when its session ends")
-	case !ok:
-		d.notef(info, "death", "a dead holder's keys are free when its TTL is over")
-	default:
-		f, err := life.LifeFile()
-		switch {
-		case err != nil:
-			d.fail("death", d.place.cannot("make a life file (whose lock proves that a holder is alive)", "", err))
-		case f == nil:
-			d.notef(info, "death", "a dead holder's keys are free when its TTL is over: this system can't prove a death")
-		default:
-			d.notef(fine, "death", "a dead holder's keys are free at once: the kernel lets go of the lock on its life file in %s-life", d.place.file())
+	const check = "death"
+	for _, f := range d.found.Checks {
+		if f.Check == check {
+			return
 		}
 	}
+	if store.Facts().Survival == driver.BySession {
+		d.notef(fine, check, "a dead holder's keys are free when its session ends")
+		return
+	}
+	d.notef(info, check, "a dead holder's keys are free when its TTL is over")
 }
 
-// journal tells what history can.
-func (d *doctor) journal(ctx context.Context, store driver.Store) {
+// journal tells what history can. It asks as history does: some stores show no
+// journal to a client that writes none.
+func (d *doctor) journal(ctx context.Context) {
+	store, err := d.place.openToRead(ctx)
+	if err != nil {
+		d.fail("journal", err)
+		return
+	}
+	defer func() { _ = store.Close() }() // nothing was left in it
 	j, ok := store.(driver.Journal)
 	if !ok {
 		d.notef(info, "journal", "the store keeps none: dibs history can't tell who held what")
@@ -41,12 +40,8 @@ func (d *doctor) journal(ctx context.Context, store driver.Store) {
 	var n int
 	var first driver.Event
 	for e, err := range j.Events(ctx, "", 0) {
-		if errors.Is(err, errors.ErrUnsupported) {
-			d.notef(info, "journal", "%v", err)
-			return
-		}
 		if err != nil {
-			d.fail("journal", d.place.cannot("read the journal", "", err))
+			d.fail("journal", d.place.cannot(canTellHistory, "", err))
 			return
 		}
 		if n++; n == 1 {

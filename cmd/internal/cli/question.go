@@ -27,7 +27,11 @@ func (o *listing) open(ctx context.Context, cmd *cobra.Command) (*question, erro
 	if o.verbose {
 		say(cmd.ErrOrStderr(), "store: %s", p)
 	}
-	store, err := p.open(ctx)
+	open := p.open
+	if o.past {
+		open = p.openToRead
+	}
+	store, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,14 +46,7 @@ func (q *question) close() { closeClient(q.client, logger(io.Discard, false)) }
 
 // key reads who holds key and who waits for it.
 func (q *question) key(ctx context.Context, key string) (keyStatus, error) {
-	all, err := listed(ctx, q.place, q.client, key, func(k string) bool { return k == key })
-	if err != nil {
-		return keyStatus{}, err
-	}
-	if len(all) == 0 {
-		return freeKey(key), nil
-	}
-	return all[0], nil
+	return oneStatus(ctx, q.place, q.client, key)
 }
 
 // asking bounds a question that nobody ends otherwise.

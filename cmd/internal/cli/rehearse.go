@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -24,16 +25,12 @@ func (r *runner) rehearse(out io.Writer) error {
 	if err := nested(r.outer, r.key, identity(p.url)); err != nil {
 		return err
 	}
+	r.place = p
 	status := freeKey(r.key)
 	if there {
-		ctx, cancel := asking()
-		defer cancel()
-		all, err := statuses(ctx, p, r.key, func(k string) bool { return k == r.key })
-		if err != nil {
+		var err error
+		if status, err = r.foresee(); err != nil {
 			return err
-		}
-		if len(all) > 0 {
-			status = all[0]
 		}
 	}
 	held := r.obstacle(status)
@@ -43,13 +40,33 @@ func (r *runner) rehearse(out io.Writer) error {
 	case held != nil && r.wait.wanted:
 		text = fmt.Sprintf("would wait, %d in line: %s", len(status.Waiters)+1, inTheWay(time.Now(), held))
 	case held != nil:
-		text = "would skip: " + inTheWay(time.Now(), held)
+		now := time.Now()
+		text = "would skip: " + cmp.Or(full(now, status, r.slots.value), inTheWay(now, held))
 		err = &failure{code: r.conflict.value}
 	}
 	if _, werr := fmt.Fprintln(out, printable(text)); werr != nil {
 		return werr
 	}
 	return err
+}
+
+// foresee asks who is at the key, of a store that suits the run.
+func (r *runner) foresee() (keyStatus, error) {
+	ctx, cancel := asking()
+	defer cancel()
+	store, err := r.place.open(ctx)
+	if err != nil {
+		return keyStatus{}, err
+	}
+	client, err := r.place.client(store, nil)
+	if err != nil {
+		return keyStatus{}, err
+	}
+	defer closeClient(client, logger(io.Discard, false))
+	if err := r.suits(store.Facts()); err != nil {
+		return keyStatus{}, err
+	}
+	return oneStatus(ctx, r.place, client, r.key)
 }
 
 // obstacle returns who would be in the way now; nil: nobody.

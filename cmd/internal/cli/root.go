@@ -39,7 +39,8 @@ that they already have; with nothing installed, on a file of this host.
   dibs watch                             the same, as it changes
   dibs history --since 1h                who held what when
   dibs force-unlock nightly --token 7    take it away from its holder
-  dibs doctor                            is the store fit for use?`,
+  dibs doctor                            is the store fit for use?
+  dibs store init                        make its tables, if it has any`,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
@@ -56,7 +57,7 @@ that they already have; with nothing installed, on a file of this host.
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(), completesKeys(newLs()), completesKeys(newShow()), newVersion())
 	root.AddCommand(completesKeys(newFollow()), completesKeys(newHistory()), completesKeys(newForceUnlock()), newFence())
-	root.AddCommand(newConfig(), newDoctor(), newCompletion(), newMan())
+	root.AddCommand(newConfig(), newDoctor(), newStore(), newCompletion(), newMan())
 	return root
 }
 

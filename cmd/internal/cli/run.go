@@ -240,12 +240,14 @@ func (r *runner) check() error {
 	return nil
 }
 
-func (r *runner) mode() string {
+func (r *runner) mode() string { return r.claimMode().String() }
+
+func (r *runner) claimMode() driver.Mode {
 	switch {
 	case r.shared:
-		return driver.Shared.String()
+		return driver.Shared
 	case r.slots.value > 1:
-		return driver.Counted.String()
+		return driver.Counted
 	}
-	return driver.Exclusive.String()
+	return driver.Exclusive
 }

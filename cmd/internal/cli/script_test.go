@@ -21,21 +21,32 @@ import (
 // own. Beside testscript's commands they have those below.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	runScripts(t, "testdata", func(env *testscript.Env) error {
+		sqliteBed(env)
+		return nil
+	})
+}
+
+// runScripts runs the scripts in dir, each with a store that setUp makes.
+func runScripts(t *testing.T, dir string, setUp func(env *testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("DIBS_STORE_URL", "sqlite://"+env.WorkDir+"/locks.db")
 			env.Defer(func() { sweep(env) })
-			return nil
+			return setUp(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits":  exits,
-			"await":  await,
-			"signal": sendSignal,
-			"dead":   dead,
-			"alive":  alive,
-			"holds":  holds,
-			"state":  state,
+			"exits":   exits,
+			"await":   await,
+			"signal":  sendSignal,
+			"dead":    dead,
+			"alive":   alive,
+			"holds":   holds,
+			"state":   state,
+			"proxied": proxied,
+			"network": network,
+			"admin":   admin,
+			"server":  server,
 		},
 	})
 }

@@ -79,7 +79,7 @@ func listed(ctx context.Context, p place, client *dibs.Client, prefix string, wa
 	var all []keyStatus
 	for h, err := range client.Holders(ctx, prefix) {
 		if err != nil {
-			return nil, p.cannot("list what is held", "", err)
+			return nil, p.cannot(canList, "", err)
 		}
 		if !wants(h.Name) {
 			continue
@@ -90,6 +90,25 @@ func listed(ctx context.Context, p place, client *dibs.Client, prefix string, wa
 		all[len(all)-1].add(h)
 	}
 	return all, nil
+}
+
+// oneStatus reads the status of one key.
+func oneStatus(ctx context.Context, p place, client *dibs.Client, key string) (keyStatus, error) {
+	all, err := listed(ctx, p, client, key, func(k string) bool { return k == key })
+	if err != nil || len(all) == 0 {
+		return freeKey(key), err
+	}
+	return all[0], nil
+}
+
+// position is where a place stands in the line; 0: it doesn't.
+func (k keyStatus) position(place uint64) int {
+	for i, c := range k.Waiters {
+		if c.holder.Place == place {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 func freeKey(key string) keyStatus {

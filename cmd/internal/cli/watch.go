@@ -19,8 +19,8 @@ const (
 // A watch hears what the library does, and tells a person who waits about it.
 type watch struct {
 	r       *runner
-	renewed chan struct{}                                   // capacity 1: a renewal has ended
-	where   func(ctx context.Context, place uint64) (n int) // the position in line of a place; 0: not known
+	renewed chan struct{}                                // capacity 1: a renewal has ended
+	look    func(ctx context.Context) (keyStatus, error) // at the key, as far as the store can tell
 
 	mu    sync.Mutex // guards what follows
 	held  *dibs.HeldError
@@ -138,14 +138,31 @@ func (w *watch) find(ctx context.Context, now time.Time) {
 	w.mu.Lock()
 	held := w.held
 	w.mu.Unlock()
-	if w.where == nil || held == nil || held.Place == 0 || now.Sub(w.found) < findEvery {
+	if held == nil || held.Place == 0 || now.Sub(w.found) < findEvery {
 		return
 	}
 	w.found = now
-	n := w.where(ctx, held.Place)
+	n := w.status(ctx).position(held.Place)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.position = n
+}
+
+// findTime bounds a look at the key and its line.
+const findTime = time.Second
+
+// status is who holds the key and who waits for it; empty if that can't be told.
+func (w *watch) status(ctx context.Context) keyStatus {
+	if w.look == nil {
+		return keyStatus{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
+	k, err := w.look(ctx)
+	if err != nil {
+		return keyStatus{}
+	}
+	return k
 }
 
 // line is what to say now, and of which kind it is: a change of kind is told at

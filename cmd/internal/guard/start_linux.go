@@ -105,8 +105,8 @@ func reexecute(conn int, s Spec) (int, error) {
 	defer unix.Close(conn)
 	kept := -1
 	if s.Life != nil {
-		if kept, err = unix.Dup(int(s.Life.Fd())); err != nil {
-			return 0, os.NewSyscallError("dup", err)
+		if kept, err = dupOf(s.Life); err != nil {
+			return 0, err
 		}
 		defer unix.Close(kept)
 	}
@@ -121,4 +121,19 @@ func reexecute(conn int, s Spec) (int, error) {
 	}
 	pid := cmd.Process.Pid
 	return pid, cmd.Process.Release() // a Reaper collects it
+}
+
+// dupOf returns a descriptor of f, without CLOEXEC. It goes around File.Fd, which
+// makes what f and others have open together block: f may be a connection.
+func dupOf(f *os.File) (fd int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var failed error
+	err = raw.Control(func(it uintptr) { fd, failed = unix.Dup(int(it)) })
+	if err == nil {
+		err = os.NewSyscallError("dup", failed)
+	}
+	return fd, err
 }
