@@ -12,6 +12,9 @@ import (
 // acquire is the way of every Lock and TryLock: ask, and if refused wait (see
 // waiter), until there is a lease or an error.
 func (l *Locker) acquire(ctx context.Context, wait bool) (lease *Lease, err error) {
+	if l.all != nil {
+		return l.acquireAll(ctx, wait)
+	}
 	c := l.client.core
 	claim, err := l.claim(wait)
 	if err != nil {
@@ -23,6 +26,9 @@ func (l *Locker) acquire(ctx context.Context, wait bool) (lease *Lease, err erro
 	defer c.calls.leave()
 
 	a := newAttempt(l.client, claim, wait)
+	if wait && c.carried(ctx, l.name) {
+		a.nested, a.claim.Patience = true, 0 // it may not wait
+	}
 	ctx = c.hooks.acquiring(ctx, a.info)
 	if wait {
 		lease, err = a.wait(ctx)
@@ -44,6 +50,7 @@ type attempt struct {
 	asked   time.Duration // when the last ask was sent; 0: never
 	clear   time.Duration // when the store last gave a clear answer
 	tainted time.Duration // when an ask was last sent without getting one; 0: never
+	nested  bool          // its ctx holds the name already: see DeadlockError
 }
 
 func newAttempt(client *Client, claim driver.Claim, wait bool) *attempt {

@@ -73,6 +73,7 @@ const (
 	RevokedAway  Reason = "revoked"  // an operator took it away
 	OverMaxHold  Reason = "max-hold" // Settings.MaxHold is over
 	ClientClosed Reason = "closed"   // the client was closed under it
+	Together     Reason = "together" // another of the locks that were taken together with it was lost
 )
 
 // A LostError is the cause of the end of a lease's context, and what Check says
@@ -99,6 +100,8 @@ func (e *LostError) Error() string {
 		why = "it was held for its longest time"
 	case ClientClosed:
 		why = "the client was closed"
+	case Together:
+		why = "another that was taken together with it was lost"
 	}
 	s := fmt.Sprintf("lease on %q lost after %v: %s", e.Name, e.Held.Round(time.Millisecond), why)
 	if e.Err != nil && e.Reason != RevokedAway {

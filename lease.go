@@ -23,6 +23,7 @@ type Lease struct {
 	trust   atomic.Int64  // trusted until then, by the clock; the keeper's own copy is ward.until
 
 	mu      sync.Mutex // guards what follows
+	group   *group     // the leases taken together with it, or that it stands for; nil: none
 	cause   error      // why it ended; nil while it lives
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -75,8 +76,12 @@ func (l *Lease) Check() error {
 		l.core.keeper.expire(l, now)
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cause
+	cause, g := l.cause, l.group
+	l.mu.Unlock()
+	if cause == nil && g != nil && g.whole == l {
+		return g.check()
+	}
+	return cause
 }
 
 // Remaining returns how long the lease can be trusted if no renewal succeeds; 0
@@ -84,6 +89,9 @@ func (l *Lease) Check() error {
 func (l *Lease) Remaining() time.Duration {
 	if l.Check() != nil {
 		return 0
+	}
+	if g := l.stands(); g != nil {
+		return g.remaining()
 	}
 	return max(0, time.Duration(l.trust.Load())-l.core.clock.now())
 }
@@ -94,6 +102,9 @@ func (l *Lease) Remaining() time.Duration {
 func (l *Lease) Validate(ctx context.Context) error {
 	if err := l.Check(); err != nil {
 		return err
+	}
+	if g := l.stands(); g != nil {
+		return g.validate(ctx)
 	}
 	call := l.core.minder.Begin(ctx, l.client.set.CallTimeout)
 	defer call.End()
@@ -123,9 +134,9 @@ func (l *Lease) Context() context.Context {
 }
 
 // Bind returns a copy of parent that ends with the lease too, with the lease's
-// cause. stop frees what it takes.
+// cause, and that carries the lease: see FromContext. stop frees what it takes.
 func (l *Lease) Bind(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
+	ctx, cancel := context.WithCancelCause(carry(parent, l))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cause != nil {
@@ -148,7 +159,8 @@ func (l *Lease) Bind(parent context.Context) (ctx context.Context, stop context.
 // *LostError gets its particulars here.
 func (l *Lease) end(cause error) bool {
 	lost, isLost := cause.(*LostError)
-	if isLost {
+	whole := l.stands() != nil
+	if isLost && !whole {
 		lost.Name, lost.Fence = l.Name(), l.grant.Fence
 		lost.Held = l.core.clock.now() - l.born
 	}
@@ -158,7 +170,7 @@ func (l *Lease) end(cause error) bool {
 		return false
 	}
 	l.cause = cause
-	cancel, bound := l.cancel, l.bound
+	cancel, bound, g := l.cancel, l.bound, l.group
 	l.bound = nil
 	l.mu.Unlock()
 
@@ -168,8 +180,11 @@ func (l *Lease) end(cause error) bool {
 	for stop := range bound {
 		(*stop)(cause)
 	}
-	if isLost {
+	if isLost && !whole {
 		l.core.hooks.lost(l, lost)
+		if g != nil {
+			g.lost(lost)
+		}
 	}
 	return true
 }

@@ -17,7 +17,8 @@ type Locker struct {
 	name     string
 	units    int
 	capacity int
-	err      error // the arguments can't be right
+	err      error     // the arguments can't be right
+	all      []*Locker // the names of an All, each once, in their order; nil: there is just one
 }
 
 // Mutex excludes everyone else on name.

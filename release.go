@@ -24,6 +24,9 @@ func (l *Lease) Release(ctx context.Context) error { return l.release(ctx, true)
 func (l *Lease) Forgo(ctx context.Context) error { return l.release(ctx, false) }
 
 func (l *Lease) release(ctx context.Context, keep bool) error {
+	if g := l.stands(); g != nil {
+		return g.release(ctx, keep)
+	}
 	lost := l.Check()
 	if freed := l.releasing(); freed != nil {
 		<-freed

@@ -51,6 +51,10 @@ func (w *waiter) wait(ctx context.Context, err error) (lease *Lease, _ error) {
 		case err == nil:
 			// Nothing was asked yet.
 		case errors.As(err, &held):
+			if a.nested || held.Deadlock {
+				w.takeBack()
+				return nil, &DeadlockError{Name: a.claim.Name, Refusal: held}
+			}
 			try = 0
 			w.hear(held)
 			c.hooks.waiting(ctx, a.progress(), held)

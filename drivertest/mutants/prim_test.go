@@ -3,7 +3,7 @@ package mutants_test
 import "slices"
 
 // primMutants break what is built from a lock.
-var primMutants = slices.Concat(limitMutants, onceMutants)
+var primMutants = slices.Concat(limitMutants, onceMutants, allMutants)
 
 var limitMutants = []mutant{
 	{
@@ -101,5 +101,103 @@ var onceMutants = []mutant{
 	{
 		law: 51, what: "keeps no result",
 		edit: edit{"once_run.go", "Since: now, Result: result}", "Since: now}"},
+	},
+}
+
+var allMutants = []mutant{
+	{
+		law: 45, what: "takes the names in the order in which they are given",
+		edit: edit{"all.go", "\tslices.SortFunc(all.all, func(a, b *Locker) int { return cmp.Compare(a.name, b.name) })\n", "\tslices.SortFunc(all.all, func(a, b *Locker) int { return cmp.Compare(b.name, a.name) })\n"},
+	},
+	{
+		law: 45, what: "doesn't use the store's batch",
+		edit: edit{"all.go", "\tif !ok {\n\t\treturn nil, errors.ErrUnsupported", "\tif ok || !ok {\n\t\treturn nil, errors.ErrUnsupported"},
+	},
+	{
+		law: 45, what: "keeps a part when it fails",
+		edit: edit{"group.go", "func(p *Lease) error { return p.Forgo(ctx) }", "func(p *Lease) error { return nil }"},
+	},
+	{
+		law: 45, what: "a part that nobody worked under is kept for its at-least-for",
+		edit: edit{"group.go", "p.Forgo(ctx)", "p.Release(ctx)"},
+	},
+	{
+		law: 45, what: "a loss of a part is the part's own affair",
+		edit: edit{"lease.go", "\t\t\tg.lost(lost)\n", ""},
+		more: []edit{{"lease.go", "return g.check()", "return nil"}},
+	},
+	{
+		law: 45, what: "renews the rest after a loss",
+		edit: edit{"group.go", "\t\tp.core.keeper.dismiss(&p.ward)\n\t\tp.end(&LostError{Reason: Together, Err: cause})\n", "\t\t_ = p\n"},
+	},
+	{
+		law: 45, what: "waits on although an earlier name is lost",
+		edit: edit{"all.go", "bound, stop := g.whole.Bind(ctx)", "bound, stop := ctx, func() {}"},
+	},
+	{
+		law: 45, what: "a wait that a loss ended says it gave up",
+		edit: edit{"all.go", "\t\t\terr = lost\n", "\t\t\t_ = lost\n"},
+	},
+	{
+		law: 45, what: "the reader of two wins",
+		edit: edit{"all.go", "case mb == driver.Exclusive:\n\t\treturn b, nil", "case mb == driver.Exclusive:\n\t\treturn a, nil"},
+	},
+	{
+		law: 45, what: "units don't add up",
+		edit: edit{"all.go", "\tsum.units += b.units\n", ""},
+	},
+	{
+		law: 45, what: "a batch's lost answer is forgotten",
+		edit: edit{"all.go", "\t\t\ta.tainted = asked\n\t\t\ta.takeBack()\n", ""},
+	},
+	{
+		law: 45, what: "remains for ever",
+		edit: edit{"lease.go", "return g.remaining()", "return never"},
+	},
+	{
+		law: 52, what: "doesn't read its ancestors",
+		edit: edit{"path.go", "ls = append(ls, c.Reader(name[:i]))", "ls = append(ls[:1], c.Mutex(name))"},
+	},
+	{
+		law: 52, what: "writes its ancestors",
+		edit: edit{"path.go", "c.Reader(name[:i])", "c.Writer(name[:i])"},
+	},
+	{
+		law: 52, what: "reads its parent alone",
+		edit: edit{"path.go", "ls = append(ls, c.Reader(name[:i]))", "ls = append(ls[:1], c.Reader(name[:i]))"},
+	},
+	{
+		law: 52, what: "takes empty nodes",
+		edit: edit{"path.go", "if node == \"\" && name != \"\" {", "if node == \"\\n\" {"},
+	},
+	{
+		law: 52, what: "a path without ancestors needs no sharing",
+		edit: edit{"path.go", "f.Modes&driver.Shared == 0 {", "f.Modes&driver.Shared == 0 && name != \"a\" {"},
+		run:  "^TestConformanceExclusiveOnly$/^laws$/^L52_",
+	},
+	{
+		law: 53, what: "waits for itself", hangs: true,
+		edit: edit{"nested.go", "\t\t} else if l.Name() == name && l.Check() == nil {", "\t\t} else if false {"},
+	},
+	{
+		law: 53, what: "looks at the innermost alone", hangs: true,
+		edit: edit{"nested.go", "for ; all != nil; all = all.outer {", "for ; all != nil; all = nil {"},
+	},
+	{
+		law: 53, what: "doesn't look into All", hangs: true,
+		edit: edit{"nested.go", "if p.Name() == name && p.Check() == nil {", "if p.Name() == name && false {"},
+	},
+	{
+		law: 53, what: "holds it against an ended lease",
+		edit: edit{"nested.go", "l.Name() == name && l.Check() == nil", "l.Name() == name"},
+	},
+	{
+		law: 53, what: "refuses what fits",
+		edit: edit{"acquire.go", "a.nested, a.claim.Patience = true, 0 // it may not wait", "return nil, &DeadlockError{Name: l.name, Refusal: &HeldError{}}"},
+	},
+	{
+		law: 53, what: "leaves a place",
+		edit: edit{"acquire.go", "a.nested, a.claim.Patience = true, 0 // it may not wait", "a.nested = true"},
+		more: []edit{{"wait.go", "\t\t\t\tw.takeBack()\n\t\t\t\treturn nil, &DeadlockError", "\t\t\t\treturn nil, &DeadlockError"}},
 	},
 }
