@@ -43,6 +43,7 @@ var arrows = map[string][]string{
 	"cmd/internal/child":    {},
 	"cmd/internal/terminal": {},
 	"bench":                 {"", "driver", "sqlitelock", "redislock", "internal/servers"},
+	"bench/interop":         {},
 
 	"redislock/internal/quorum": {},
 }

@@ -1,11 +1,13 @@
 #!/bin/sh
-# servers.sh makes sure that the commands which the tests need are installed.
+# servers.sh makes sure that the commands which the tests need are installed, and
+# the npm packages beside the tests that use them.
 #
 # When nothing is missing it says so and is done. Else, as root on Debian, it
 # installs the packages of the missing commands, and only those: to ask for a
 # package that is there would upgrade it. Anywhere else it prints the command to
 # run and exits 1.
 set -eu
+cd "$(dirname "$0")/.."
 
 # command:Debian package:directories outside of PATH to look in (globs, or none);
 # for a library, a file of it instead of a command
@@ -19,6 +21,9 @@ pgbouncer:pgbouncer:/usr/sbin
 mariadb-install-db:mariadb-server:
 mariadbd:mariadb-server:/usr/sbin
 gcc:gcc libc6-dev:
+redis-cli:redis-tools:
+node:nodejs:
+npm:npm:
 __init__.py:python3-redis:/usr/lib/python3/dist-packages/redis
 '
 
@@ -43,7 +48,16 @@ done <<EOF
 $table
 EOF
 
+# The packages of a package.json go beside the tests, where nothing else sees them.
+modules() {
+	dir=bench/interop/testdata
+	[ "$dir/node_modules/.package-lock.json" -nt "$dir/package-lock.json" ] && return 0
+	say "npm ci in $dir"
+	(cd "$dir" && npm ci --no-audit --no-fund --ignore-scripts)
+}
+
 if [ -z "$commands" ]; then
+	modules
 	say 'nothing is missing'
 	exit 0
 fi
@@ -72,4 +86,5 @@ while IFS=: read -r command package dirs; do
 done <<EOF
 $table
 EOF
+modules
 say 'done'

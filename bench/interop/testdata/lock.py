@@ -1,8 +1,8 @@
 # Does what the lines of its input say with redis-py's Lock, and answers each.
 #
-#	acquire NAME SECONDS    ok | no
-#	extend NAME SECONDS     ok | an exception's name
-#	release NAME            ok | an exception's name
+#	acquire NAME MILLISECONDS    ok | no
+#	extend NAME MILLISECONDS     ok | an exception's name
+#	release NAME                 ok | an exception's name
 import sys
 
 import redis
@@ -10,13 +10,15 @@ import redis
 client = redis.Redis(port=int(sys.argv[1]))
 locks = {}
 for line in sys.stdin:
-    op, name, *seconds = line.split()
+    op, name, *ttl = line.split()
     try:
         if op == "acquire":
-            locks[name] = client.lock(name, timeout=float(seconds[0]))
-            answer = "ok" if locks[name].acquire(blocking=False) else "no"
+            lock = client.lock(name, timeout=float(ttl[0]) / 1000)
+            answer = "ok" if lock.acquire(blocking=False) else "no"
+            if answer == "ok":
+                locks[name] = lock
         elif op == "extend":
-            locks[name].extend(float(seconds[0]), replace_ttl=True)
+            locks[name].extend(float(ttl[0]) / 1000, replace_ttl=True)
             answer = "ok"
         else:
             locks[name].release()
