@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -15,12 +14,11 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	spans := s.spansOf(c)
-	ttl := spans.micros
+	life := s.spansOf(c).life
 	if c.From != "" {
-		ttl = ""
+		life = ""
 	}
-	m, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with(c.Name, s.pack(c), ttl, spans.life))
+	m, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with(c.Name, s.pack(c), life))
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -69,24 +67,9 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 	return readAll(cs, m)
 }
 
-// spans are a claim's durations as text. Most claims of a program have the same.
-type spans struct {
-	ttl, keep, delay time.Duration
-	micros, life     string
-}
-
-func (s *Store) spansOf(c driver.Claim) *spans {
-	last := s.spans.Load()
-	if last == nil || last.ttl != c.TTL || last.keep != c.Keep || last.delay != c.Delay {
-		last = &spans{c.TTL, c.Keep, c.Delay, strconv.FormatInt(micros(c.TTL), 10), life(c)}
-		s.spans.Store(last)
-	}
-	return last
-}
-
 func (s *Store) pack(c driver.Claim) string {
 	if s.keys.plain {
 		c.Patience = 0 // there is no line
 	}
-	return packClaim(c, s.inbox.channel)
+	return packClaim(c, s.spansOf(c), s.inbox.channel)
 }

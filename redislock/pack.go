@@ -14,9 +14,8 @@ import (
 // which scripts unpack in one step.
 type packer []byte
 
-// packed begins an array of n < 65536 elements.
-func packed(n int) packer {
-	p := make(packer, 0, 160)
+// array begins an array of n < 65536 elements.
+func (p packer) array(n int) packer {
 	if n < 16 {
 		return append(p, 0x90|byte(n))
 	}
@@ -61,11 +60,50 @@ func micros(d time.Duration) int64 {
 	return int64(us)
 }
 
-// packClaim packs c as the array of lib.lua, in which the script fills in what
-// is 0 or empty here.
-func packClaim(c driver.Claim, channel string) string {
-	return rueidis.BinaryString(packed(19).
-		text(c.ID).text("").text("").
+// spans are a claim's durations as scripts want them. Most claims of a program
+// have the same.
+type spans struct {
+	ttl, keep, delay time.Duration
+	life, grace      string // see lib.lua
+}
+
+// newSpans has the rule of save and tomb in lib.lua: a key that holds c alone is
+// kept from each proof on until c is gone, and a while longer for the next grant
+// to be told of its death.
+func newSpans(c driver.Claim) *spans {
+	life := millis(max(c.TTL, c.Keep)+c.Delay+min(max(c.TTL, 2*time.Second), time.Minute)) + 1
+	return &spans{
+		ttl: c.TTL, keep: c.Keep, delay: c.Delay,
+		life:  strconv.FormatInt(life, 10),
+		grace: strconv.FormatInt(life-millis(c.TTL)-1, 10),
+	}
+}
+
+func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+func (s *Store) spansOf(c driver.Claim) *spans {
+	last := s.spans.Load()
+	if last == nil || last.ttl != c.TTL || last.keep != c.Keep || last.delay != c.Delay {
+		last = newSpans(c)
+		s.spans.Store(last)
+	}
+	return last
+}
+
+// head appends how c begins as a request: up to the blank after its ID.
+func (p packer) head(c driver.Claim, s *spans) packer {
+	p = append(append(p, s.life...), ' ')
+	p = append(append(p, s.grace...), ' ')
+	p = append(strconv.AppendInt(p, int64(len(c.ID)), 10), ' ')
+	return append(append(p, c.ID...), ' ')
+}
+
+// packClaim packs c as a request: an array of lib.lua, in which the script fills
+// in what is 0 or empty here.
+func packClaim(c driver.Claim, s *spans, channel string) string {
+	return rueidis.BinaryString(make(packer, 0, 160+len(c.Note)).
+		head(c, s).array(19).
+		text("").text("").text("").
 		number(int64(c.Units)).number(int64(c.Capacity)).
 		number(int64(driver.Held)).number(0).number(0).number(0).
 		span(c.TTL).span(c.Keep).span(c.Delay).
@@ -74,26 +112,22 @@ func packClaim(c driver.Claim, channel string) string {
 		span(c.Patience).flag(c.Barging))
 }
 
-// life is how long a key that holds c alone is kept from each proof on: until c is
-// gone, and a while longer for the next grant to be told of its death. Scripts
-// have the same rule in save and tomb.
-func life(c driver.Claim) string {
-	d := max(c.TTL, c.Keep) + c.Delay + min(max(c.TTL, 2*time.Second), time.Minute)
-	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+// short appends how c, which was granted, begins in its short form.
+func (p packer) short(c driver.Claim, s *spans) packer {
+	p = strconv.AppendUint(append(p, 'f'), c.Token/1e6, 10)
+	p = strconv.AppendUint(append(p, ' '), c.Token%1e6, 10)
+	return append(p, ' ').head(c, s)
 }
 
-// packID packs an ID alone, as it stands in a claim.
-func packID(id string) string {
-	return rueidis.BinaryString(make(packer, 0, len(id)+3).text(id))
+// packHeld packs what release.lua asks of c.
+func packHeld(c driver.Claim, s *spans) string {
+	return rueidis.BinaryString(make(packer, 0, 96).short(c, s))
 }
 
 // packProof packs what renew.lua asks of c.
-func packProof(c driver.Claim) string {
-	p := make(packer, 0, 96)
-	p = strconv.AppendUint(p, c.Token, 10)
-	p = strconv.AppendInt(append(p, ' '), micros(c.TTL), 10)
-	p = strconv.AppendInt(append(p, ' '), micros(c.Patience), 10)
-	return rueidis.BinaryString(append(p, ' ').text(c.ID))
+func packProof(c driver.Claim, s *spans) string {
+	p := packer(strconv.AppendInt(make([]byte, 0, 112), micros(c.Patience), 10))
+	return rueidis.BinaryString(append(p, ' ').short(c, s))
 }
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }

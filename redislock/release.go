@@ -15,11 +15,12 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.ID == "" {
 		return driver.Rejectedf(c.Name, "the claim has no ID")
 	}
-	keep := "0"
+	spans := s.spansOf(c)
+	grace := spans.grace
 	if c.Keep > 0 {
-		keep = "1"
+		grace = ""
 	}
-	m, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with(c.Name, packID(c.ID), digits(c.Token), keep))
+	m, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with(c.Name, packHeld(c, spans), grace))
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 		proofs[i].TTL = c.TTL
 		good = append(good, i)
 		names = append(names, c.Name)
-		args = append(args, packProof(c))
+		args = append(args, packProof(c, s.spansOf(c)))
 	}
 	args[0] = strconv.Itoa(len(good))
 	if len(good) == 0 {

@@ -82,9 +82,13 @@ type answer struct {
 	err   error
 }
 
-// read reads the reply m about a claim on name: an array, or its first element
-// alone.
+// read reads the reply m about a claim on name: an array, its first element
+// alone, or a number, which is the token if something was granted.
 func read(name string, m rueidis.RedisMessage) answer {
+	if m.IsInt64() {
+		n, err := m.ToInt64()
+		return answer{grant: driver.Grant{Token: uint64(n)}, fresh: true, err: err}
+	}
 	if !m.IsArray() {
 		s, err := m.ToString()
 		return readFields(name, s, fields{err: err})
@@ -99,9 +103,6 @@ func read(name string, m rueidis.RedisMessage) answer {
 func readFields(name, first string, f fields) (a answer) {
 	kind, about, _ := strings.Cut(first, " ")
 	switch kind {
-	case "fresh":
-		a.fresh = true
-		a.grant.Token, f.err = strconv.ParseUint(about, 10, 64)
 	case "granted":
 		a.grant, f.err = readGrant(about)
 	case "proved", "released":

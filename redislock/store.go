@@ -36,6 +36,7 @@ func (s *Store) Facts() driver.Facts {
 		Fencing:  driver.AcrossRestart,
 		Ordered:  true,
 		HandOver: 2 * time.Second,
+		Slack:    time.Millisecond, // keys live for whole ones
 		MinTTL:   10 * time.Millisecond,
 		MaxTTL:   8760 * time.Hour,
 		Step:     time.Millisecond,

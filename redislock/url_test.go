@@ -90,7 +90,7 @@ func TestUsersDatabasesAndSockets(t *testing.T) {
 	}
 
 	do(t, r, "ACL", "SETUSER", "locker", "on", ">secret/?@", "resetkeys", "~dibs:*", "resetchannels", "&dibs:to:*", "-@all",
-		"+evalsha", "+eval", "+get", "+set", "+del", "+exists", "+time", "+incr", "+pttl", "+pexpireat", "+publish", "+subscribe", "+ping",
+		"+evalsha", "+eval", "+get", "+set", "+del", "+exists", "+time", "+incr", "+pttl", "+pexpire", "+pexpireat", "+pexpiretime", "+publish", "+subscribe", "+ping",
 		"+hget", "+hset", "+hdel", "+hmget", "+lindex", "+lpop", "+lrange", "+lrem", "+rpush", "+lpush", "+scan", "+xadd", "+xrange")
 	works(t, "redis://locker:"+url.QueryEscape("secret/?@")+"@"+r.Addr()+"?journal=on")
 	for _, u := range []string{"redis://locker:wrong@" + r.Addr(), "redis://nobody:secret@" + r.Addr()} {

@@ -4,12 +4,11 @@
 -- KEYS[1]  the mark
 -- KEYS[2]  the name
 -- KEYS[3]  the journal, if it is on
--- ARGV[1]  the claim, packed (see lib.lua)
--- ARGV[2]  its TTL; '': it replaces another
--- ARGV[3]  its life (see lib.lua)
--- ARGV[4]  the name in plain, if the journal is on
+-- ARGV[1]  the claim, as a request (see lib.lua)
+-- ARGV[2]  its life (see lib.lua); '': it replaces another
+-- ARGV[3]  the name in plain, if the journal is on
 --
--- Replies  "fresh <token>"                          the name was idle
+-- Replies  token, a number                          the name was idle
 --          "granted <token> <fence> <took over>"
 --          held, place, retry after, reserved, deadlock [, holder...]
 --          nothing [, holder...]    the claim to replace is not held
@@ -21,24 +20,20 @@
 local M, J, v = KEYS[1], KEYS[3] or false, nil
 if not J and ARGV[2] ~= '' then
   -- The usual case, with as little work as can be: nobody has the name. It is
-  -- what take does on an empty name.
+  -- what take does on an empty name. The mark tells whether the time will do as a
+  -- token; up to 2^53, which is in the year 2255, it is exact as a number.
   local t = redis.call('TIME')
-  local now = t[1] .. string.sub('00000' .. t[2], -6)
-  local rest = ' ' .. now .. ' ' .. now .. ' ' .. ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[1]
-  v = redis.call('SET', KEYS[2], 'f' .. now .. rest, 'PX', ARGV[3], 'NX', 'GET')
+  v = redis.call('SET', KEYS[2], 'f' .. t[1] .. ' ' .. t[2] .. ' ' .. ARGV[1], 'PX', ARGV[2], 'NX', 'GET')
   if not v then
-    local token, mark = now, redis.call('SET', M, now, 'GET')
-    if mark and (#mark > #now or #mark == #now and mark >= now) then
-      redis.call('SET', M, mark)
-      redis.call('INCR', M)
-      token = redis.call('GET', M)
-      redis.call('SET', KEYS[2], 'f' .. token .. rest, 'PX', ARGV[3])
-    end
-    return 'fresh ' .. token
+    local token = t[1] * 1000000 + t[2]
+    local mark = redis.call('SET', M, token, 'GET')
+    if not mark or token > mark + 0 then return token end
+    redis.call('SET', M, mark)
+    redis.call('DEL', KEYS[2])
   end
 end
 --#lib
-local c, n = cmsgpack.unpack(ARGV[1]), load(KEYS[2], ARGV[4], v)
+local c, n = request(ARGV[1]), load(KEYS[2], ARGV[3], v)
 local refused, queues = judge(n, c)
 if not refused then
   refused = take(n, c)

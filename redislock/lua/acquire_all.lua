@@ -5,7 +5,7 @@
 -- KEYS[2...]   the names, distinct
 -- KEYS[last]   the journal, if it is on
 -- ARGV[1]      how many names there are
--- ARGV[2...]   the claims, packed, in the order of the names
+-- ARGV[2...]   the claims, as requests, in the order of the names
 -- ARGV[...]    then the names in plain, if the journal is on
 --
 -- Replies  for each claim as acquire.lua's grant, or "refused", the index of the
@@ -15,7 +15,7 @@ local J = KEYS[count + 2] or false
 --#lib
 local ns, cs, refused = {}, {}, nil
 for i = 1, count do
-  ns[i], cs[i] = load(KEYS[i + 1], ARGV[count + 1 + i]), cmsgpack.unpack(ARGV[i + 1])
+  ns[i], cs[i] = load(KEYS[i + 1], ARGV[count + 1 + i]), request(ARGV[i + 1])
   local r = judge(ns[i], cs[i])
   if r then
     table.insert(r, 1, digits(i - 1))

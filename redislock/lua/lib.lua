@@ -12,10 +12,13 @@
 -- a hash of places by ID. Whatever is in the hash is in the list.
 --
 -- A claim that is alone on a name where nobody waits has a shorter form, which
--- costs the server little to make, to prove and to take away:
--- 'f<token> <granted> <proved> <TTL> <life> <claim>', the claim packed as its
--- request was, and its life the milliseconds for which the key is kept from each
--- proof on.
+-- costs the server little to make, to prove and to take away: 'f<seconds>
+-- <microseconds> <request>', when it was granted, which is its token too, and its
+-- request as it came, '<life> <grace> <length of ID> <ID> <claim, packed>'. From
+-- each proof on the key is kept for its life, in milliseconds. The claim's TTL
+-- ends when only the grace of that is left: so the key's own time is all that a
+-- proof has to change. A life is a millisecond longer than TTL and grace, since
+-- the server counts a key's time in whole ones.
 --
 -- Claims, places and the claims of requests are one kind of array. In a place
 -- TOKEN is its number, UNTIL its patience's end and GRANTED when it was taken.
@@ -73,11 +76,29 @@ local function log(n, kind, h, revocation)
 end
 local GRANTS, HANDS, RELEASES, EXPIRES, REVOKES = 1, 2, 3, 4, 5
 
+-- join makes a token of its halves, seconds and microseconds.
+local function join(s, us)
+  if s == '0' then return us end
+  return s .. string.sub('00000' .. us, -6)
+end
+
+-- request reads a claim as it is asked for, from the byte at on.
+local function request(r, at)
+  local length, from = string.match(r, '^%d+ %d+ (%d+) ()', at)
+  local c = cmsgpack.unpack(string.sub(r, from + length + 1))
+  c[ID] = string.sub(r, from, from + length - 1)
+  return c
+end
+
 -- short reads a claim in its short form.
 local function short(n, v)
-  local token, granted, proved, at = string.match(v, '^f(%d+) (%d+) (%d+) %d+ %d+ ()')
-  local c = cmsgpack.unpack(string.sub(v, at))
-  c[TOKEN], c[GRANTED], c[HEARD], c[UNTIL] = token, tonumber(granted), tonumber(granted), proved + c[TTL]
+  local s, us, at, grace = string.match(v, '^f(%d+) (%d+) ()%d+ (%d+) ')
+  local c, token = request(v, at), join(s, us)
+  local granted, ends = tonumber(token), call('PEXPIRETIME', n.key)
+  c[TOKEN], c[GRANTED], c[HEARD], c[UNTIL] = token, granted, granted, (ends - grace) * 1000
+  if ends < 0 then -- somebody has taken the key's time away
+    c[UNTIL], n.dirty = now + c[TTL], true
+  end
   if c[UNITS] == c[CAP] then
     c[FENCE] = token
   elseif c[CAP] == UNLIMITED then

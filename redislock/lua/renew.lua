@@ -5,7 +5,8 @@
 -- KEYS[2...]   the names, one for each claim, not distinct
 -- KEYS[last]   the journal, if it is on
 -- ARGV[1]      how many claims there are
--- ARGV[2...]   for each "<token or 0> <TTL> <patience> <ID, packed>"
+-- ARGV[2...]   for each "<patience> <how it begins in its short form>", as in
+--              release.lua
 -- ARGV[...]    then the names in plain, if the journal is on
 --
 -- Replies, for each claim
@@ -16,23 +17,19 @@
 --   failed, message                      only this one
 --
 -- It runs also when memory is out: a renewal that fails then would end locks.
--- What it writes is as large as what it replaces.
+-- What it writes is as large as what it replaces, or only a key's time.
 local M, count = KEYS[1], tonumber(ARGV[1])
 local J = KEYS[count + 2] or false
 local all, slow = {}, {}
 if not J then
   -- The usual case, with as little work as can be: the claim is in its short
-  -- form and lives. See release.lua.
-  local t = redis.call('TIME')
-  local now = t[1] .. string.sub('00000' .. t[2], -6)
+  -- form, is this one, and lives. See release.lua.
   for i = 1, count do
-    local key, v = KEYS[i + 1], redis.pcall('GET', KEYS[i + 1])
-    local asked, wants, id = string.match(ARGV[i + 1], '^(%d+) (%d+) %d+ ()')
-    local token, granted, proved, ttl, life, at = string.match(type(v) == 'string' and v or '', '^f(%d+) (%d+) (%d+) (%d+) (%d+) ()')
-    if token == asked and ttl == wants and now + 0 < proved + ttl and
-      string.sub(v, at + 3, at + 3 + #ARGV[i + 1] - id) == string.sub(ARGV[i + 1], id) then
-      v = 'f' .. token .. ' ' .. granted .. ' ' .. now .. ' ' .. ttl .. ' ' .. life .. ' ' .. string.sub(v, at)
-      redis.call('SET', key, v, 'PX', life)
+    local key, r, v = KEYS[i + 1], ARGV[i + 1], redis.pcall('GET', KEYS[i + 1])
+    local at, life, grace = string.match(r, '^%d+ ()f%d+ %d+ (%d+) (%d+)')
+    if type(v) == 'string' and string.sub(v, 1, #r - at + 1) == string.sub(r, at) and
+      redis.call('PTTL', key) > grace + 0 then
+      redis.call('PEXPIRE', key, life)
       all[i] = 'proved'
     else
       slow[#slow + 1] = i
@@ -44,8 +41,8 @@ else
 end
 --#lib
 local function renew(n, r)
-  local token, ttl, patience, at = string.match(r, '^(%d+) (%d+) (%d+) ()')
-  local id = cmsgpack.unpack(string.sub(r, at))
+  local patience, s, us, life, grace, at = string.match(r, '^(%d+) f(%d+) (%d+) (%d+) (%d+) %d+ ()')
+  local id, token, ttl = string.sub(r, at, -2), join(s, us), (life - grace - 1) * 1000
   local h = granted(n, id)
   if not h and token == '0' then
     local p = waiting(n, id)
@@ -55,7 +52,7 @@ local function renew(n, r)
   end
   if not h or token ~= '0' and token ~= h[TOKEN] then return nothing(n) end
   if h[STATE] == REVOKED then return revoked() end
-  prove(n, h, tonumber(ttl))
+  prove(n, h, ttl)
   if token == '0' then return grants(h) end
   return {'proved'}
 end
