@@ -53,9 +53,9 @@ type attempt struct {
 	nested  bool          // its ctx holds the name already: see DeadlockError
 }
 
-func newAttempt(client *Client, claim driver.Claim, wait bool) *attempt {
+func newAttempt(client *Client, claim driver.Claim, wait bool) attempt {
 	now := client.core.clock.now()
-	return &attempt{
+	return attempt{
 		client: client,
 		claim:  claim,
 		info:   AcquireInfo{Name: claim.Name, Store: client.core.facts.Driver, Mode: claim.Mode().String(), Wait: wait},

@@ -20,7 +20,7 @@ import (
 func (a *attempt) wait(ctx context.Context) (*Lease, error) {
 	crowd, name := &a.client.core.crowd, a.claim.Name
 	if crowd.expected(name) {
-		w := newWaiter(a)
+		w := newWaiter(*a)
 		w.subscribe(ctx)
 		return w.wait(ctx, nil)
 	}
@@ -31,7 +31,7 @@ func (a *attempt) wait(ctx context.Context) (*Lease, error) {
 	if err == nil {
 		return lease, nil // most locks are free: nothing was made for a wait
 	}
-	return newWaiter(a).wait(ctx, err)
+	return newWaiter(*a).wait(ctx, err)
 }
 
 // wait is attempt.wait from the failure of the first ask on, which is err, or
@@ -68,7 +68,8 @@ func (w *waiter) wait(ctx context.Context, err error) (lease *Lease, _ error) {
 			// That claim was given back: what comes next is another one.
 			w.leave()
 			a.claim.ID, a.tainted = newID(), 0
-			w = newWaiter(a)
+			w = newWaiter(*a)
+			a = w.attempt
 		case driver.Certain(err), errors.Is(err, ErrClosed):
 			w.takeBack()
 			return nil, a.fail(err)
@@ -115,8 +116,9 @@ type waiter struct {
 	granted time.Duration // and when it had asked
 }
 
-func newWaiter(a *attempt) *waiter {
-	w := &waiter{attempt: a, wake: make(chan struct{}, 1)}
+// newWaiter makes a waiter of an attempt, which it goes on with.
+func newWaiter(a attempt) *waiter {
+	w := &waiter{attempt: &a, wake: make(chan struct{}, 1)}
 	w.ward.claim, w.ward.owner, w.ward.until = a.claim, w, never
 	return w
 }

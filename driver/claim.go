@@ -108,12 +108,25 @@ func CheckName(name string) error {
 	case !utf8.ValidString(name):
 		return Rejectedf(name, "the name is not valid UTF-8")
 	}
+	if plain(name) {
+		return nil
+	}
 	for _, r := range name {
 		if unicode.IsControl(r) {
 			return Rejectedf(name, "the name has a control character (%U)", r)
 		}
 	}
 	return nil
+}
+
+// plain tells whether s is of printable ASCII, as most names are.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // Check tells whether a store with facts f may be asked for c, before any I/O,

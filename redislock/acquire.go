@@ -18,7 +18,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if c.From != "" {
 		life = ""
 	}
-	m, err := s.eval(ctx, acquireScript, c.Name, s.on(c.Name), s.with(c.Name, s.pack(c), life))
+	m, err := s.eval(ctx, acquireScript, c.Name, s.on(make([]string, 0, 3), c.Name), s.with(c.Name, s.pack(c), life))
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 	if len(cs) == 0 {
 		return nil, s.enter(ctx)
 	}
-	m, err := s.eval(ctx, acquireAllScript, "", s.on(names...), s.withAll(names, args))
+	m, err := s.eval(ctx, acquireAllScript, "", s.on(nil, names...), s.withAll(names, args))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,8 @@ type conn struct {
 	calls  atomic.Uint64 // calls sent so far
 	silent struct {
 		sync.Mutex
-		n    int    // calls that were given up by their callers and not answered yet; each keeps its seat
+		some atomic.Bool // n is not 0
+		n    int         // calls that were given up by their callers and not answered yet; each keeps its seat
 		last uint64 // the newest of them
 	}
 }
@@ -127,6 +128,7 @@ func (c *conn) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResul
 func (c *conn) gaveUp(number uint64) {
 	c.silent.Lock()
 	c.silent.n++
+	c.silent.some.Store(true)
 	c.silent.last = max(c.silent.last, number)
 	hangs := c.silent.n >= maxUnder/2
 	c.silent.Unlock()
@@ -137,10 +139,14 @@ func (c *conn) gaveUp(number uint64) {
 
 // answered notes an answer: all calls before that one have had theirs too.
 func (c *conn) answered(number uint64) {
+	if !c.silent.some.Load() {
+		return
+	}
 	c.silent.Lock()
 	n := 0
 	if c.silent.last < number {
 		n, c.silent.n = c.silent.n, 0
+		c.silent.some.Store(false)
 	}
 	c.silent.Unlock()
 	for range n {

@@ -27,7 +27,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder
 			return
 		}
 		for chunk := range slices.Chunk(names, listCount) {
-			all, err := s.evalAll(ctx, listScript, "", len(chunk), s.on(chunk...), []string{strconv.Itoa(len(chunk))})
+			all, err := s.evalAll(ctx, listScript, "", len(chunk), s.on(nil, chunk...), []string{strconv.Itoa(len(chunk))})
 			if err != nil {
 				yield(driver.Holder{}, err)
 				return

@@ -20,7 +20,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Keep > 0 {
 		grace = ""
 	}
-	m, err := s.eval(ctx, releaseScript, c.Name, s.on(c.Name), s.with(c.Name, packHeld(c, spans), grace))
+	m, err := s.eval(ctx, releaseScript, c.Name, s.on(make([]string, 0, 3), c.Name), s.with(c.Name, packHeld(c, spans), grace))
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *Store) Revoke(ctx context.Context, r driver.Revocation) error {
 	if r.Now {
 		now = "1"
 	}
-	m, err := s.eval(ctx, revokeScript, r.Name, s.on(r.Name), s.with(r.Name, digits(r.Token), now, r.Reason))
+	m, err := s.eval(ctx, revokeScript, r.Name, s.on(make([]string, 0, 3), r.Name), s.with(r.Name, digits(r.Token), now, r.Reason))
 	if err != nil {
 		return err
 	}

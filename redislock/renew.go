@@ -34,7 +34,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 	if len(good) == 0 {
 		return proofs, s.enter(ctx)
 	}
-	msgs, err := s.evalAll(ctx, renewScript, "", len(good), s.on(names...), s.withAll(names, args))
+	msgs, err := s.evalAll(ctx, renewScript, "", len(good), s.on(nil, names...), s.withAll(names, args))
 	if err != nil {
 		// A rejection of the whole call is not certain of any claim: whoever
 		// was granted it before still holds it.

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,10 +113,10 @@ func (s *Store) failed(ctx context.Context, name string, err error) error {
 	}
 }
 
-// on is the keys of a script about names: the mark, the names, and then the
-// journal or what the plain layout has to them.
-func (s *Store) on(names ...string) []string {
-	keys := append(make([]string, 0, 2*len(names)+2), s.keys.mark)
+// on appends to keys those of a script about names: the mark, the names, and then
+// the journal or what the plain layout has to them.
+func (s *Store) on(keys []string, names ...string) []string {
+	keys = append(slices.Grow(keys, len(names)+2), s.keys.mark)
 	for _, name := range names {
 		keys = append(keys, s.keys.name(name))
 	}
