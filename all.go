@@ -122,7 +122,7 @@ func (l *Locker) tryBatch(ctx context.Context, final bool) (*Lease, error) {
 		return nil, c.error("acquire", l.name, ErrClosed)
 	}
 	defer c.calls.leave()
-	attempts := make([]*attempt, len(l.all))
+	attempts := make([]attempt, len(l.all))
 	claims := make([]driver.Claim, len(l.all))
 	for i, m := range l.all {
 		claim, err := m.claim(false)
@@ -144,7 +144,8 @@ func (l *Locker) tryBatch(ctx context.Context, final bool) (*Lease, error) {
 	if err != nil && !errors.Is(err, ErrHeld) && !errors.Is(err, errors.ErrUnsupported) {
 		err = c.error("acquire", l.name, err)
 	}
-	for _, a := range attempts {
+	for i := range attempts {
+		a := &attempts[i]
 		if errors.Is(err, ErrUnknown) {
 			a.tainted = asked
 			a.takeBack()
@@ -157,7 +158,8 @@ func (l *Locker) tryBatch(ctx context.Context, final bool) (*Lease, error) {
 		return nil, err
 	}
 	g := newGroup(l)
-	for i, a := range attempts {
+	for i := range attempts {
+		a := &attempts[i]
 		lease, e := a.lease(grants[i], asked, asked+grants[i].TTL/3)
 		if e != nil {
 			err = a.fail(e)
