@@ -33,7 +33,7 @@ type conn struct {
 		sync.Mutex
 		some atomic.Bool // n is not 0
 		n    int         // calls that were given up by their callers and not answered yet; each keeps its seat
-		last uint64 // the newest of them
+		last uint64      // the newest of them
 	}
 }
 
