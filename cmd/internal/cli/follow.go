@@ -15,7 +15,7 @@ import (
 )
 
 func newFollow() *cobra.Command {
-	f := &follower{interval: duration{Duration: time.Second}}
+	f := &follower{listing: listing{lasts: true}, interval: duration{Duration: time.Second}}
 	cmd := &cobra.Command{
 		Use:   "watch [GLOB]",
 		Short: "Watch who holds what and who waits, as it changes",

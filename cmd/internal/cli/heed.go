@@ -67,7 +67,7 @@ func (s *supervisor) insist(sig os.Signal) {
 	switch s.sigints.n {
 	case 1:
 	case 2:
-		say(s.stderr, "interrupted again: stopping the command (TERM now, KILL in %s, or at the next interrupt)", short(s.limits.killAfter))
+		s.tell("interrupted again: stopping the command (TERM now, KILL in %s, or at the next interrupt)", short(s.limits.killAfter))
 		s.stop(now.Add(s.limits.killAfter))
 	default:
 		s.killed = false
@@ -80,7 +80,7 @@ func (s *supervisor) bereaved() {
 	if s.over() {
 		return
 	}
-	say(s.stderr, "the process that started dibs has ended; stopping the command (TERM now, KILL in %s)", short(s.limits.killAfter))
+	s.tell("the process that started dibs has ended; stopping the command (TERM now, KILL in %s)", short(s.limits.killAfter))
 	s.events.add(event{Event: "bereaved"})
 	s.stop(time.Now().Add(s.limits.killAfter))
 }

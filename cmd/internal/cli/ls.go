@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -66,6 +65,7 @@ type listing struct {
 	json    bool
 	verbose bool
 	past    bool // what is asked for may be in the journal alone
+	lasts   bool // it is asked again and again
 }
 
 func (o *listing) flags(cmd *cobra.Command) {
@@ -77,16 +77,14 @@ func (o *listing) flags(cmd *cobra.Command) {
 }
 
 func (o *listing) read(cmd *cobra.Command, prefix string, wants func(string) bool) ([]keyStatus, error) {
-	p, err := choose(o.store)
+	ctx, cancel := asking()
+	defer cancel()
+	q, err := o.open(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}
-	if o.verbose {
-		say(cmd.ErrOrStderr(), "store: %s", p)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), listTime)
-	defer cancel()
-	return statuses(ctx, p, prefix, wants)
+	defer q.close()
+	return listed(ctx, q.place, q.client, prefix, wants)
 }
 
 // noteWidth is how much of a note a table shows; show and --json have all of it.

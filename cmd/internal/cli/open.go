@@ -32,6 +32,24 @@ func (p place) openToRead(ctx context.Context) (driver.Store, error) {
 	return p.openAs(ctx, withJournal(p.url, "on"))
 }
 
+// nothing answers in the place of a file that is not there, which is not made for a
+// question: nobody holds anything in it.
+func nothing(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, "mem://?journal=on") }
+
+// absent tells that the store is a file that could be made, and was not yet.
+func (p place) absent() bool {
+	path := p.file()
+	if path == "" {
+		return false
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	dir, err := os.Stat(filepath.Dir(path))
+	_, wrong := driver.PlanSetup(p.url)
+	return err == nil && dir.IsDir() && wrong == nil
+}
+
 func (p place) openAs(ctx context.Context, rawURL string) (driver.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()

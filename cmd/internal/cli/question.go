@@ -28,7 +28,12 @@ func (o *listing) open(ctx context.Context, cmd *cobra.Command) (*question, erro
 		say(cmd.ErrOrStderr(), "store: %s", p)
 	}
 	open := p.open
-	if o.past {
+	switch {
+	case p.absent() && !o.lasts:
+		if open = nothing; o.verbose || p.from != theDefault {
+			say(cmd.ErrOrStderr(), "there is no file %s yet: nobody holds anything in it", p.file())
+		}
+	case o.past:
 		open = p.openToRead
 	}
 	store, err := open(ctx)

@@ -55,7 +55,7 @@ func (p *report) granted(l *dibs.Lease) {
 
 // ran notes how the command ended.
 func (p *report) ran(s *supervisor) {
-	p.Ran = time.Since(p.started).Milliseconds()
+	p.Ran, p.Message = time.Since(p.started).Milliseconds(), s.said
 	if code, err := s.process.Code(); err == nil {
 		p.Command = &code
 	}
@@ -72,7 +72,8 @@ func (p *report) ran(s *supervisor) {
 // finish completes the report.
 func (p *report) finish(err error) {
 	p.Ended = utc(time.Now())
-	p.ExitCode, p.Message = verdict(err)
+	code, text := verdict(err)
+	p.ExitCode, p.Message = code, cmp.Or(text, p.Message)
 	p.Outcome = cmp.Or(p.Outcome, outcomeError)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -45,6 +46,7 @@ type supervisor struct {
 	sigints   impatience
 	heard     map[os.Signal]time.Time // when a signal came last
 	lost      error                   // the loss, or the doubt, that was acted on
+	said      string                  // what was told of it last
 	code      int                     // the exit code that dibs itself gives; 0: the command's
 }
 
@@ -132,7 +134,7 @@ func (s *supervisor) step(now time.Time) time.Duration {
 		if !s.over() {
 			s.blame(exitTimeout)
 			s.events.add(event{Event: "timeout"})
-			say(s.stderr, "timeout: %s ran for %s; stopping the command (TERM now, KILL in %s)", quote(s.key), short(s.limits.timeout), short(s.limits.killAfter))
+			s.tell("timeout: %s ran for %s; stopping the command (TERM now, KILL in %s)", quote(s.key), short(s.limits.timeout), short(s.limits.killAfter))
 			s.stopAll(now.Add(s.limits.killAfter))
 		}
 	}
@@ -175,7 +177,7 @@ func (s *supervisor) judge(now time.Time, left time.Duration) {
 		if err != nil {
 			s.lost = err
 			s.events.add(event{Event: "lost", Reason: err.Error()})
-			say(s.stderr, "warning: %v; the command runs on without the lock (--on-lost warn)", err)
+			s.tell("warning: %v; the command runs on without the lock (--on-lost warn)", err)
 		}
 		return
 	}
@@ -194,7 +196,7 @@ func (s *supervisor) judge(now time.Time, left time.Duration) {
 	if out(err) {
 		by = now // another may be in already
 	}
-	say(s.stderr, "lost %s: %s; stopping the command (TERM now, KILL in %s)", quote(s.key), s.why(err), short(max(by.Sub(now), 0)))
+	s.tell("lost %s: %s; stopping the command (TERM now, KILL in %s)", quote(s.key), s.why(err), short(max(by.Sub(now), 0)))
 	s.stopAll(by)
 }
 
@@ -306,6 +308,12 @@ func (s *supervisor) report(what string, err error) {
 	}
 }
 
+// tell says what has become of the run, for people now and for the report.
+func (s *supervisor) tell(format string, args ...any) {
+	s.said = fmt.Sprintf(format, args...)
+	say(s.stderr, "%s", s.said)
+}
+
 // verdict is how the run ended.
 func (s *supervisor) verdict() error {
 	s.job.ended()
@@ -314,7 +322,7 @@ func (s *supervisor) verdict() error {
 		s.blame(exitLost)
 		s.lost = errOverdue
 		s.events.add(event{Event: "lost", Reason: errOverdue.Error()})
-		say(s.stderr, "lost %s: %v; the command was stopped before the lock ended", quote(s.key), errOverdue)
+		s.tell("lost %s: %v; the command was stopped before the lock ended", quote(s.key), errOverdue)
 	}
 	s.job.restore(cmp.Or(s.code, code))
 	if err == nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,12 +101,17 @@ func TestANoteFitsAndKeepsWhatMatters(t *testing.T) {
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"sqlite:///var/lib/dibs/locks.db":        "sqlite:///var/lib/dibs/locks.db",
-		"mem://":                                 "mem://",
-		"redis://u:secret@h:6379/0?db=1":         "redis://u@h:6379/0?db=1",
-		"redis://h?password=secret&db=1":         "redis://h?db=1",
-		"redis://h?sentinel_Password=secret&a=b": "redis://h?a=b",
-		"redis://u:sec%zzret@h":                  "(a URL that can't be parsed)",
+		"sqlite:///var/lib/dibs/locks.db":           "sqlite:///var/lib/dibs/locks.db",
+		"mem://":                                    "mem://",
+		"redis://u:secret@h:6379/0?db=1":            "redis://u@h:6379/0?db=1",
+		"redis://h?password=secret&db=1":            "redis://h?db=1",
+		"redis://h?sentinel_Password=secret&a=b":    "redis://h?a=b",
+		"redis://u:sec%zzret@h":                     "(a URL that can't be parsed)",
+		"redis://secret@h/":                         "redis://h/",
+		"rediss://:secret@h":                        "rediss://@h",
+		"postgres://u@h/d?password=secret&schema=x": "postgres://u@h/d?schema=x",
+		"postgres://u@h/d?sslpassword=secret":       "postgres://u@h/d",
+		"postgres://u@h/d?journal=on&schema=x":      "postgres://u@h/d?journal=on&schema=x",
 	} {
 		if got := redact(in); got != want {
 			t.Errorf("redact(%q) = %q, want %q", in, got, want)
@@ -113,18 +119,35 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// Two URLs of one store are one; those of two are not.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	same := [][2]string{
+	seen := make(map[string][]string)
+	for _, same := range [][]string{
+		{"redis://u:p@H/", "redis://h:6379/0?journal=off", "redis://h?db=0", "redis://:x@h:6379"},
+		{"redis://h/1", "redis://h?db=1"},
+		{"redis://h/?prefix=x"},
+		{"redis://h/?layout=plain"},
+		{"rediss://h/?ca=x&cert=y&key=z", "rediss://h"},
+		{"postgres://ann:p@h/d?sslmode=disable", "postgresql://bob@h:5432/d?application_name=x&pooler=session&create=on"},
+		{"postgres://ann@h", "postgres://ann@h/ann"},
+		{"postgres://h/d?schema=x"},
+		{"pgadvisory://h/d?key=raw"},
+		{"pgadvisory://h/d", "pgadvisory://h/d?sessions=2"},
+		{"pgadvisory://h/d?namespace=x"},
 		{"redis://a:b@H/0?x=1&y=2", "redis://c@h/0?y=2&x=1"},
-		{"sqlite:///no/such/../l.db?journal=on", "sqlite:///no/l.db"},
-	}
-	for _, pair := range same {
-		if a, b := identity(pair[0]), identity(pair[1]); a != b {
-			t.Errorf("%q and %q are told apart: %q, %q", pair[0], pair[1], a, b)
+		{"sqlite:///x/locks.db", "sqlite:///x/../x/locks.db?journal=off&force=yes"},
+	} {
+		for _, url := range same {
+			if got, want := identity(url), identity(same[0]); got != want {
+				t.Errorf("%s: %s, want %s", url, got, want)
+			}
+			seen[identity(url)] = append(seen[identity(url)], same[0])
 		}
 	}
-	if identity("redis://h/0") == identity("redis://h/1") {
-		t.Error("two databases are one")
+	for id, urls := range seen {
+		if len(slices.Compact(urls)) > 1 {
+			t.Errorf("%s stands for several stores: %q", id, urls)
+		}
 	}
 }
