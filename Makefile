@@ -2,7 +2,7 @@
 
 SHELL     := /bin/sh
 # The modules, from the ground up. tools is for building only.
-MODULES   := . sqlitelock redislock pglock fencetest otelhooks cmd bench
+MODULES   := . sqlitelock redislock pglock fencetest otelhooks cmd bench examples
 PACKAGES  := $(foreach m,$(MODULES),./$(patsubst .,,$(m))$(if $(filter .,$(m)),,/)...)
 STORES    := ./sqlitelock ./redislock ./redislock/internal/quorum ./pglock
 GO        ?= go
