@@ -9,8 +9,8 @@ import (
 
 // needed are the commands that a user of the store needs: what the scripts call,
 // and what the client sends by itself. info is for Diagnose.
-const needed = "+evalsha +eval +get +set +del +exists +time +incr +pttl +pexpireat +publish +subscribe +unsubscribe +ping +select " +
-	"+hget +hset +hdel +hmget +lindex +lpop +lrange +lrem +rpush +lpush +scan +xadd +xrange +info"
+const needed = "+evalsha +eval +get +set +del +time +incr +pttl +pexpire +pexpireat +pexpiretime +publish +subscribe +ping +select " +
+	"+hget +hset +hdel +hmget +lindex +lpop +lrange +lrem +rpush +scan +xadd +xrange +info"
 
 func init() {
 	for _, scheme := range []string{"redis", "rediss", "redis+unix"} {

@@ -1,0 +1,234 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/internal/servers"
+)
+
+// rightsOf is what a user of the store needs, as words, with its password.
+func rightsOf(t *testing.T, rawURL string) []any {
+	t.Helper()
+	setup, err := driver.PlanSetup(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []any
+	for _, word := range strings.Fields(strings.ReplaceAll(setup.Rights("locker"), "PASSWORD", "secret")) {
+		words = append(words, word)
+	}
+	return words
+}
+
+// TestRightsAreAllThatIsNeeded does everything as a user with the rights that are
+// printed, and fails without any one of them.
+func TestRightsAreAllThatIsNeeded(t *testing.T) {
+	t.Parallel()
+	r := servers.Redis(t)
+	do(t, r, rightsOf(t, "redis://x/?prefix=locks")...)
+	try := func() error {
+		do(t, r, "SCRIPT", "FLUSH")
+		at := "redis://locker:secret@" + r.Addr() + "/2?prefix=locks"
+		return errors.Join(everything(t, at), everything(t, at+"&journal=on"))
+	}
+	if err := try(); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range rightsOf(t, "redis://x/?prefix=locks") {
+		command, ok := strings.CutPrefix(word.(string), "+")
+		if !ok || command == "ping" { // which asks whether a connection lives that is idle
+			continue
+		}
+		do(t, r, "ACL", "SETUSER", "locker", "-"+command)
+		if err := try(); err == nil {
+			t.Errorf("it works without %s", command)
+		}
+		do(t, r, "ACL", "SETUSER", "locker", "+"+command)
+	}
+	s := open(t, "locker:secret@"+r.Addr(), "prefix=other")
+	_, err := s.Acquire(t.Context(), drivertest.Mutex("name", time.Minute))
+	isRejected(t, err)
+}
+
+// everything makes two clients and does whatever a store can.
+func everything(t *testing.T, rawURL string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a, err := driver.Open(ctx, rawURL)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := driver.Open(ctx, rawURL)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	found, err := a.(driver.Diagnoser).Diagnose(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if (f.Check == "server" || f.Check == "signals") && f.Level != driver.Fine {
+			return errors.New(f.Text)
+		}
+	}
+	name := drivertest.Mutex("name", time.Minute).ID // of its own: a failure may have left something
+	for _, step := range []func(context.Context, driver.Store, driver.Store, string) error{locks, lines, operators, records} {
+		if err := step(ctx, a, b, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func locks(ctx context.Context, a, _ driver.Store, name string) error {
+	c := drivertest.Mutex(name, time.Minute)
+	c.Keep = time.Millisecond
+	g, err := a.Acquire(ctx, c)
+	if err != nil {
+		return err
+	}
+	c.Token = g.Token
+	proofs, err := a.Renew(ctx, []driver.Claim{c})
+	if err != nil || proofs[0].Err != nil {
+		return errors.Join(err, proofs[0].Err)
+	}
+	if err := a.Release(ctx, c); err != nil {
+		return err
+	}
+	gs, err := a.(driver.Batcher).AcquireAll(ctx, []driver.Claim{drivertest.Mutex(name+"1", time.Minute), drivertest.Mutex(name+"2", time.Minute)})
+	if err == nil && len(gs) != 2 {
+		err = fmt.Errorf("%d grants", len(gs))
+	}
+	return err
+}
+
+// lines has three waiters: the first is handed the name, the second leaves, the
+// third dies.
+func lines(ctx context.Context, a, b driver.Store, name string) error {
+	name += "/line"
+	c := drivertest.Mutex(name, time.Minute)
+	g, err := a.Acquire(ctx, c)
+	if err != nil {
+		return err
+	}
+	c.Token = g.Token
+	var waiters []driver.Claim
+	for i := range 3 {
+		w := drivertest.Mutex(name, time.Minute)
+		w.Patience = time.Minute
+		if i == 2 {
+			w.Patience = time.Millisecond
+		}
+		if _, err := b.Acquire(ctx, w); !errors.Is(err, driver.ErrHeld) {
+			return fmt.Errorf("a place: %w", err)
+		}
+		waiters = append(waiters, w)
+	}
+	signals, stop, err := b.(driver.Watcher).Watch(ctx, waiters[0])
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if _, err := b.Renew(ctx, waiters[:1]); err != nil { // the last ask before the hand-over
+		return err
+	}
+	if err := b.Release(ctx, waiters[1]); err != nil {
+		return err
+	}
+	if err := a.Release(ctx, c); err != nil {
+		return err
+	}
+	for {
+		select {
+		case s := <-signals:
+			if s.Place == 0 {
+				continue
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		break
+	}
+	g, err = b.Acquire(ctx, waiters[0])
+	if err != nil {
+		return err
+	}
+	waiters[0].Token = g.Token
+	return b.Release(ctx, waiters[0])
+}
+
+func operators(ctx context.Context, a, _ driver.Store, name string) error {
+	name += "/revoked"
+	c := drivertest.Mutex(name, time.Minute)
+	g, err := a.Acquire(ctx, c)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, err := range a.(driver.Lister).List(ctx, name) {
+		if n++; err != nil {
+			return err
+		}
+	}
+	if err := a.(driver.Revoker).Revoke(ctx, driver.Revocation{Name: name, Token: g.Token, Now: true}); err != nil {
+		return err
+	}
+	for _, err := range a.(driver.Journal).Events(ctx, name, 0) {
+		if n++; err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	if n < 2 {
+		return fmt.Errorf("%d claims and events", n)
+	}
+	return nil
+}
+
+func records(ctx context.Context, a, _ driver.Store, name string) error {
+	s := a.(driver.Records)
+	version, err := s.Put(ctx, driver.Record{Key: name, Value: []byte("v"), Retention: time.Hour})
+	if err != nil {
+		return err
+	}
+	if r, _, err := s.Get(ctx, name); err != nil || r.Version != version || r.Retention == 0 {
+		return fmt.Errorf("got %+v: %w", r, err)
+	}
+	for _, err := range s.ListRecords(ctx, name) {
+		if err != nil {
+			return err
+		}
+	}
+	return s.Delete(ctx, name, version)
+}
+
+// TestDocsHaveTheRights compares the pages with what is printed.
+func TestDocsHaveTheRights(t *testing.T) {
+	t.Parallel()
+	setup, err := driver.PlanSetup("redis://x/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"../docs/stores/redis.md", "../docs/production.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Fields(setup.Rights("dibs"))
+		if !slices.ContainsFunc(strings.Split(string(text), "\n\n"), func(part string) bool {
+			return slices.Equal(strings.Fields(part), words)
+		}) {
+			t.Errorf("%s does not have: %s", page, strings.Join(words, " "))
+		}
+	}
+}
