@@ -32,6 +32,8 @@ type core struct {
 	calls gate  // Lock, TryLock, Release under way
 	crowd crowd // the names that others are likely to hold
 
+	reigns reigns // of the elections that its clients have won
+
 	stopFeed context.CancelFunc // ends the loss feed
 	feed     chan struct{}      // closed when the loss feed has ended
 }

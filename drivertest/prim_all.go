@@ -265,7 +265,7 @@ var l45Core = parts{
 		r, names := revokes(t, s, dibs.Settings{}), three()
 		MustAcquire(t, r.other, Mutex(names[2], s.long()))
 		after(t, r.ttl/2, func() { r.takeAway(t, names[0]) })
-		_, err := mutexes(r.client, names).Lock(t.Context())
+		_, err := mutexes(r.client, names).Lock(bounded(t, 10*r.ttl))
 		var lost *dibs.LostError
 		var wait *dibs.WaitError
 		if !errors.As(err, &lost) || lost.Name != names[0] || errors.As(err, &wait) {

@@ -3,7 +3,7 @@ package mutants_test
 import "slices"
 
 // primMutants break what is built from a lock.
-var primMutants = slices.Concat(limitMutants, onceMutants, allMutants)
+var primMutants = slices.Concat(limitMutants, onceMutants, allMutants, electionMutants)
 
 var limitMutants = []mutant{
 	{
@@ -199,5 +199,53 @@ var allMutants = []mutant{
 		law: 53, what: "leaves a place",
 		edit: edit{"acquire.go", "a.nested, a.claim.Patience = true, 0 // it may not wait", "a.nested = true"},
 		more: []edit{{"wait.go", "\t\t\t\tw.takeBack()\n\t\t\t\treturn nil, &DeadlockError", "\t\t\t\treturn nil, &DeadlockError"}},
+	},
+}
+
+var electionMutants = []mutant{
+	{
+		law: 54, what: "lets go before it has stopped",
+		edit: edit{"leader.go", "\t\tr.end(ErrSteppedDown)\n", "\t\tr.end(ErrSteppedDown)\n\t\t_ = r.lease.Release(ctx)\n"},
+	},
+	{
+		law: 54, what: "Close doesn't wait for it",
+		edit: edit{"election.go", "\tbound, stop := lease.Bind(ctx)\n", "\tc.calls.leave()\n\tbound, stop := lease.Bind(ctx)\n"},
+		more: []edit{{"election.go", "\t\tc.calls.leave() // Close waits for fn, and then gives the lease back itself\n", ""}},
+	},
+	{
+		law: 54, what: "isn't told that the client is closed",
+		edit: edit{"election.go", "\t\t\tend(ErrClosed)\n", ""},
+	},
+	{
+		law: 54, what: "a loss is the end",
+		edit: edit{"election.go", "\t\treturn false, nil\n", "\t\treturn true, context.Cause(bound)\n"},
+	},
+	{
+		law: 54, what: "a silent store is the end",
+		edit: edit{"election.go", "if err != nil && !errors.Is(err, ErrUnknown) {", "if err != nil {"},
+	},
+	{
+		law: 54, what: "reports itself after its loss",
+		edit: edit{"leader.go", "\t\tif r.lease.Check() == nil {\n\t\t\treturn r.lease, true", "\t\tif true {\n\t\t\treturn r.lease, true"},
+	},
+	{
+		law: 54, what: "believes the store about itself",
+		edit: edit{"leader.go", " && !e.lost(h.Token) {", " {"},
+	},
+	{
+		law: 54, what: "takes the end of fn for a loss", hangs: true,
+		edit: edit{"election.go", "case lease.Check() == nil && cause == nil:", "case lease.Check() == nil && cause == nil && err != nil:"},
+	},
+	{
+		law: 54, what: "a panic keeps the lock",
+		edit: edit{"election.go", "\t\t_ = lease.Release(ctx)\n", "\t\tif err != nil || !over || c.over(ctx) != nil {\n\t\t\t_ = lease.Release(ctx)\n\t\t}\n"},
+	},
+	{
+		law: 54, what: "any holder whose name begins like it leads",
+		edit: edit{"leader.go", "\t\tif h.Name != e.name { // they are ordered by name: it is listed first, or not at all\n\t\t\tbreak\n\t\t}\n", ""},
+	},
+	{
+		law: 54, what: "observes every look as a change", hangs: true,
+		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "default:"},
 	},
 }
