@@ -273,6 +273,7 @@ var l45Core = parts{
 		}
 		r.isFree(t, names[0])
 		r.isFree(t, names[1])
+		r.isHeld(t, names[2]) // it did not wait for that one
 	}},
 	{"ANameTwice", both(func(t *testing.T, s *Stage) {
 		r, name, other := newRig(t, s, dibs.Settings{}), fresh(), fresh()

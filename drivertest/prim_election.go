@@ -65,6 +65,16 @@ func (c *candidate) leads(t testing.TB) context.Context {
 	}
 }
 
+// refusals is how often it asked and was refused.
+func (c *candidate) refusals() (n int) {
+	for _, call := range c.calls.Calls(OpAcquire) {
+		if errors.Is(call.Err, driver.ErrHeld) {
+			n++
+		}
+	}
+	return n
+}
+
 // over waits for the end of Lead.
 func (c *candidate) over(t testing.TB) error {
 	t.Helper()
@@ -85,9 +95,10 @@ var l54 = parts{
 		a := stand(t, newRig(t, s, dibs.Settings{}), name, &inside, nil)
 		ctx := a.leads(t)
 		b := stand(t, newRig(t, s, dibs.Settings{}), name, &inside, nil)
-		r := b.rig
-		r.Eventually(t, r.ttl, "the other asks", func() bool { return len(r.calls.Calls(OpAcquire)) > 0 })
+		r, asked := b.rig, make(map[*candidate]int)
 		for range 2 {
+			r.Eventually(t, 5*r.ttl, "the other has asked and was refused", func() bool { return b.refusals() > asked[b] })
+			asked[a], asked[b] = a.refusals(), b.refusals()
 			if l, ok := a.election.Leading(); !ok || l.Name() != name {
 				t.Fatalf("leading: %v, %t", l, ok)
 			}
@@ -185,9 +196,9 @@ var l54 = parts{
 			if len(next.begun) > 0 {
 				t.Errorf("%s: another leads before it has stopped", what)
 			}
+			c.cancel()
 			close(linger)
 			next.leads(t)
-			c.cancel()
 			next.cancel()
 			next.over(t)
 		}

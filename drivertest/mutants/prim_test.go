@@ -132,7 +132,7 @@ var allMutants = []mutant{
 	},
 	{
 		law: 45, what: "waits on although an earlier name is lost",
-		edit: edit{"all.go", "bound, stop := g.whole.Bind(ctx)", "bound, stop := ctx, func() {}"},
+		edit: edit{"all.go", "m.acquire(bound, wait)", "m.acquire(context.WithoutCancel(bound), wait)"},
 	},
 	{
 		law: 45, what: "a wait that a loss ended says it gave up",
@@ -213,7 +213,7 @@ var electionMutants = []mutant{
 		more: []edit{{"election.go", "\t\tc.calls.leave() // Close waits for fn, and then gives the lease back itself\n", ""}},
 	},
 	{
-		law: 54, what: "isn't told that the client is closed",
+		law: 54, what: "isn't told that the client is closed", hangs: true,
 		edit: edit{"election.go", "\t\t\tend(ErrClosed)\n", ""},
 	},
 	{
@@ -246,6 +246,6 @@ var electionMutants = []mutant{
 	},
 	{
 		law: 54, what: "observes every look as a change", hangs: true,
-		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "default:"},
+		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "case !told || failing || h.Token != last || true:"},
 	},
 }
