@@ -52,6 +52,8 @@ var home = map[string]string{
 	"redis":      "github.com/dibslock/dibs/redislock",
 	"rediss":     "github.com/dibslock/dibs/redislock",
 	"redis+unix": "github.com/dibslock/dibs/redislock",
+	"redlock":    "github.com/dibslock/dibs/redislock",
+	"redlocks":   "github.com/dibslock/dibs/redislock",
 	"postgres":   "github.com/dibslock/dibs/pglock",
 	"postgresql": "github.com/dibslock/dibs/pglock",
 	"pgadvisory": "github.com/dibslock/dibs/pglock",

@@ -1,5 +1,14 @@
 package redislock
 
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/dibslock/dibs/driver"
+)
+
 // Hooks for tests.
 
 // Reply is the error for an error reply.
@@ -22,3 +31,35 @@ func NameOf(key string, plain bool) (string, bool) { return newKeys("dibs", plai
 
 // MaxUnder is how many calls may be under way on a connection.
 const MaxUnder = maxUnder
+
+// Answering is how many nodes of a quorum answer a client.
+func Answering(ctx context.Context, s any) (n int) {
+	for _, m := range s.(*Redlock).nodes {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		if m.link.do(ctx, func(b rueidis.Builder) rueidis.Completed { return b.Ping().Build() }).Error() == nil {
+			n++
+		}
+		cancel()
+	}
+	return n
+}
+
+// Owed is how many requests a client still has to see settled.
+func Owed(s any) (n int) {
+	o := s.(*Redlock).owed
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, all := range o.due {
+		n += len(all)
+	}
+	return n + len(o.attempts)
+}
+
+// What a node of a quorum runs, by name.
+var QuorumScripts = map[string]string{"ask": askScript.text, "settle": settleScript.text, "renew": proveScript.text, "release": giveScript.text}
+
+// PackQuorum packs an exclusive claim as those scripts read it.
+func PackQuorum(id string, fence uint64, ttl time.Duration, client string, number uint64) string {
+	s := &Redlock{client: client}
+	return s.packQuorum(driver.Claim{ID: id, TTL: ttl, Units: 1, Capacity: 1}, fence, number)
+}

@@ -36,6 +36,25 @@ type link struct {
 
 // newLink dials for the first time and returns a link, or why there is none.
 func newLink(ctx context.Context, opt rueidis.ClientOption, greet func(context.Context, *conn) error) (*link, error) {
+	l := makeLink(opt, greet)
+	first, err := l.dial(ctx)
+	if err != nil {
+		l.cancel()
+		return nil, err
+	}
+	l.now = first
+	go l.run(first) // ends with close
+	return l, nil
+}
+
+// startLink returns a link whose first dial is under way.
+func startLink(opt rueidis.ClientOption, greet func(context.Context, *conn) error) *link {
+	l := makeLink(opt, greet)
+	go l.run(nil) // ends with close
+	return l
+}
+
+func makeLink(opt rueidis.ClientOption, greet func(context.Context, *conn) error) *link {
 	opt.Dialer.Timeout = dialPatience
 	opt.Dialer.KeepAlive = pingEvery
 	opt.ConnWriteTimeout = pingPatience
@@ -46,14 +65,7 @@ func newLink(ctx context.Context, opt rueidis.ClientOption, greet func(context.C
 	opt.PipelineMultiplex = -1 // one connection
 	l := &link{opt: opt, greet: greet, done: make(chan struct{}), news: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	first, err := l.dial(ctx)
-	if err != nil {
-		l.cancel()
-		return nil, err
-	}
-	l.now = first
-	go l.run(first) // ends with close
-	return l, nil
+	return l
 }
 
 // dial makes a connection that has been greeted.
@@ -71,16 +83,19 @@ func (l *link) dial(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// run replaces c, and each connection after it, when it is lost.
+// run replaces c, and each connection after it, when it is lost; nil: there is
+// none yet.
 func (l *link) run(c *conn) {
 	defer close(l.done)
 	for {
-		select {
-		case <-c.lost:
-		case <-l.ctx.Done():
+		if c != nil {
+			select {
+			case <-c.lost:
+			case <-l.ctx.Done():
+			}
+			l.set(nil, nil)
+			c.close()
 		}
-		l.set(nil, nil)
-		c.close()
 		for pause := minPause; ; pause = min(2*pause, maxPause) {
 			if l.ctx.Err() != nil {
 				return
@@ -131,6 +146,18 @@ func (l *link) get(ctx context.Context) (*conn, error) {
 			return nil, fmt.Errorf("not connected: %w", err)
 		}
 	}
+}
+
+// ready is get, but does not wait again for a server that the last dial did not
+// reach.
+func (l *link) ready(ctx context.Context) (*conn, error) {
+	l.mu.Lock()
+	c, err := l.now, l.err
+	l.mu.Unlock()
+	if c == nil && err != nil {
+		return nil, fmt.Errorf("not connected: %w", err)
+	}
+	return l.get(ctx)
 }
 
 // do sends a command that build makes.

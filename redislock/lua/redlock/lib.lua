@@ -1,0 +1,148 @@
+-- redlock/lib.lua: what one node of a quorum knows, for all its scripts. It is
+-- put in place of a script's line "--#lib". The rules are those of package
+-- internal/quorum; here they have times to live.
+--
+-- KEYS[1]      the node's own hash: id, its marker, without which it does not
+--              vote; base, from which names start that it does not know; hi, the
+--              largest counter it ever gave; longest, for how long a name was
+--              closed at most; idle, after how long a free name is forgotten
+-- KEYS[2]      the names that it knows, by when they were last looked at
+-- KEYS[3...]   one key for each claim: the name's state
+-- KEYS[...]    in the plain layout then the keys that other programs lock, in the
+--              same order
+-- ARGV[1]      the marker that the client knows
+-- ARGV[2]      how many claims there are
+-- ARGV[3...]   the claims, packed: ID, fence (digits; 0: any), TTL, units, Keep,
+--              Delay, note, client, number of the attempt
+--
+-- A state is a string: 'f<counter> <died> <since>' of a free name, or
+-- '<state><counter> <until> <granted> <TTL> <keep> <delay> <units> <died> <took>
+-- <previous counter> <number> <length of client>:<client><length of ID>:<ID><note>'
+-- where the state is h (held), k (kept after a release), K (kept after a death) or
+-- d (draining). Instants are microseconds of the node's clock, and counters are
+-- below 2^53.
+local call = redis.call
+local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
+if node[1] ~= ARGV[1] then return {'novote'} end
+local T, count = call('TIME'), tonumber(ARGV[2])
+local now = T[1] * 1000000 + T[2]
+
+local function digits(x) return string.format('%.0f', x) end
+
+-- free makes n free, as of an instant.
+local function free(n, since)
+  n.s, n.since, n.id = 'f', since, ''
+end
+
+-- ended moves n on until its time is not up: only here does the clock end a claim.
+local function ended(n)
+  while n.s ~= 'f' and now >= n.till do
+    if n.s == 'h' then
+      n.died = 1
+      local kept = n.granted + n.keep
+      if kept > n.till then n.s, n.till = 'K', kept else n.s, n.till = 'd', n.till + n.delay end
+    elseif n.s == 'K' then
+      n.s, n.till = 'd', n.till + n.delay
+    else
+      free(n, n.till)
+    end
+  end
+end
+
+-- stranger looks at the key that other programs lock. What ours says has ended if
+-- that key does not say so too.
+local function stranger(n)
+  local v = call('GET', n.plain)
+  if n.s ~= 'f' and v ~= n.id then free(n, now) end
+  if n.s ~= 'f' or not v then return end
+  local left = call('PTTL', n.plain)
+  if left < 0 then error({err = 'FOREIGN the key ' .. n.plain .. ' has no time to live'}) end
+  n.s, n.id, n.note, n.units, n.granted, n.ttl, n.keep, n.delay = 'h', v, 'another program', 1, now, left * 1000, 0, 0
+  n.till, n.foreign = now + left * 1000, true
+end
+
+-- load reads the state of the name at key, which other programs lock at plain, if
+-- that is given.
+local function load(key, plain)
+  local n = {key = key, plain = plain}
+  local v, at = call('GET', n.key), nil
+  if not v then
+    n.c, n.died, n.new = tonumber(node[2]), 0, true
+    free(n, now)
+  elseif string.sub(v, 1, 1) == 'f' then
+    n.c, n.died, n.since = string.match(v, '^f(%d+) (%d) (%d+)$')
+    n.s, n.id = 'f', ''
+  else
+    n.s, n.c, n.till, n.granted, n.ttl, n.keep, n.delay, n.units, n.died, n.took, n.prev, n.number, n.client, at =
+      string.match(v, '^([hkKd])(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d) (%d) (%d+) (%d+) (%d+):()')
+    if n.s then
+      local size = tonumber(n.client)
+      n.client, v = string.sub(v, at, at + size - 1), string.sub(v, at + size)
+      size, at = string.match(v, '^(%d+):()')
+      n.id, n.note = string.sub(v, at, at + size - 1), string.sub(v, at + size)
+      for _, f in ipairs({'till', 'granted', 'ttl', 'keep', 'delay', 'units', 'took', 'prev', 'number'}) do n[f] = tonumber(n[f]) end
+    end
+  end
+  if not n.s or not n.c then error({err = 'WRONGTYPE the key ' .. n.key .. ' holds something else than the state of a lock'}) end
+  n.c, n.died = tonumber(n.c), tonumber(n.died)
+  ended(n)
+  if n.plain then stranger(n) end
+  return n
+end
+
+-- closed is for how long the name stays taken if nobody acts.
+local function closed(n)
+  if n.s == 'h' then return math.max(n.till, n.granted + n.keep) + n.delay - now end
+  if n.s == 'K' then return n.till + n.delay - now end
+  return n.till - now
+end
+
+local function save(n)
+  if n.s == 'f' then
+    call('SET', n.key, 'f' .. digits(n.c) .. ' ' .. n.died .. ' ' .. digits(n.since))
+    if n.plain and call('GET', n.plain) == n.was then call('DEL', n.plain) end
+  else
+    call('SET', n.key, n.s .. digits(n.c) .. ' ' .. digits(n.till) .. ' ' .. digits(n.granted) .. ' ' .. digits(n.ttl) .. ' ' ..
+      digits(n.keep) .. ' ' .. digits(n.delay) .. ' ' .. digits(n.units) .. ' ' .. n.died .. ' ' .. n.took .. ' ' .. digits(n.prev) ..
+      ' ' .. digits(n.number) .. ' ' .. #n.client .. ':' .. n.client .. #n.id .. ':' .. n.id .. n.note)
+    local long = closed(n)
+    if n.plain then call('SET', n.plain, n.id, 'PX', digits(math.ceil(long / 1000))) end
+    if long > tonumber(node[4]) then
+      node[4] = long
+      call('HSET', KEYS[1], 'longest', digits(long))
+    end
+  end
+  if n.new then call('ZADD', KEYS[2], digits(now), n.key) end
+  if n.c > tonumber(node[3]) then
+    node[3] = n.c
+    call('HSET', KEYS[1], 'hi', digits(n.c))
+  end
+end
+
+-- name is the state of the i-th name, and claim the i-th claim of the request.
+local function name(i) return load(KEYS[i + 2], KEYS[i + 2 + count]) end
+local function claim(i)
+  local c = cmsgpack.unpack(ARGV[i + 2])
+  return {id = c[1], fence = tonumber(c[2]), ttl = c[3], units = c[4], keep = c[5], delay = c[6], note = c[7], client = c[8], number = c[9]}
+end
+
+-- take gives the name to c.
+local function take(n, c)
+  n.s, n.id, n.till, n.granted, n.ttl, n.keep, n.delay, n.units, n.note = 'h', c.id, now + c.ttl, now, c.ttl, c.keep, c.delay, c.units, c.note
+  n.took, n.died, n.client, n.number = n.died, 0, c.client, c.number
+end
+
+-- extend makes n live for c's TTL from now on; it never shortens.
+local function extend(n, c)
+  n.ttl, n.till = c.ttl, math.max(n.till, now + c.ttl)
+end
+
+-- mine tells whether c has the name.
+local function mine(n, c) return n.s == 'h' and n.id == c.id and not n.foreign end
+
+-- other is what is in the way: how long at least, and whose it is.
+local function other(n, word)
+  if n.s == 'f' then return {word} end
+  local state = ({h = '1', k = '3', K = '3', d = '4'})[n.s]
+  return {word, digits(closed(n)), n.id, state, digits(n.c), digits(n.units), digits(now - n.granted), digits(n.till - now), digits(n.ttl), n.note}
+end

@@ -1,0 +1,71 @@
+#!lua flags=allow-oom
+-- redlock/release.lua: gives back claims; quorum.Node.Release.
+--
+-- KEYS, ARGV  see lib.lua; a fence of 0 takes an attempt back, whatever its
+--             counter, unless the same client has asked again since
+-- ARGV[last]  one letter for each claim:
+--             f  frees; k  keeps what its Keep says; s  frees, and brings the
+--             counter up to the fence, which other nodes know
+--
+-- Replies, for each claim
+--   mine                          it was, and is no longer
+--   behind                        it is, under a smaller counter; or nobody has
+--                                 the name, and the counter is smaller
+--   held [, closed for, ID, holder...]
+-- or novote
+--
+-- It runs also when memory is out: what is given back makes room.
+--#lib
+local all = {}
+for i = 1, count do
+  local n, c, how = name(i), claim(i), string.sub(ARGV[count + 3], i, i)
+  local ours, dirty = mine(n, c), false
+  if c.fence == 0 then
+    ours = ours and (n.client ~= c.client or n.number <= c.number)
+  elseif how == 's' then
+    ours = ours and n.c <= c.fence
+  else
+    ours = ours and n.c == c.fence
+  end
+  if ours then
+    all[i] = {'mine'}
+    n.was = n.id
+    local kept = n.granted + n.keep
+    -- An attempt that is taken back has told nobody of a death before it.
+    n.died = c.fence == 0 and n.took or 0
+    if how == 'k' and kept > now then n.s, n.till = 'k', kept else free(n, now) end
+    dirty = true
+  elseif how ~= 's' and (mine(n, c) or n.s == 'f') and n.c < c.fence then
+    all[i] = {'behind'}
+  else
+    all[i] = other(n, 'held')
+  end
+  if how == 's' and n.c < c.fence and not n.foreign then
+    n.c, dirty = c.fence, true
+  end
+  if dirty then save(n) end
+end
+
+-- forget forgets names that nobody has used for a while, a few at a time. The
+-- counters of names that are not known start from base, which is raised first.
+local function forget()
+  local idle = tonumber(call('HGET', KEYS[1], 'idle'))
+  local base = tonumber(node[2])
+  for _, key in ipairs(call('ZRANGE', KEYS[2], '-inf', digits(now - idle), 'BYSCORE', 'LIMIT', 0, 32)) do
+    local ok, n = pcall(load, key)
+    if not ok or n.new then
+      call('ZREM', KEYS[2], key)
+    elseif n.s == 'f' and now - n.since >= idle then
+      if n.c > base then
+        base = n.c
+        call('HSET', KEYS[1], 'base', digits(base))
+      end
+      call('DEL', key)
+      call('ZREM', KEYS[2], key)
+    else
+      call('ZADD', KEYS[2], digits(now), key)
+    end
+  end
+end
+if T[2] % 16 == 0 then forget() end
+return all

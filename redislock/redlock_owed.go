@@ -1,0 +1,204 @@
+package redislock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dibslock/dibs/driver"
+)
+
+// owed is what nodes still have to be told: a request that was sent to a node and
+// never answered may yet be applied there, so after the claim was given back that
+// node is told so, again and again, until the claim's TTL has passed since the
+// send (law 38). What is applied later than that ends by its own TTL.
+type owed struct {
+	s *Redlock
+
+	mu       sync.Mutex // guards what follows
+	attempts map[subscriber]*attempt
+	due      map[*member][]*debt
+	closed   bool
+}
+
+// An attempt is what may still be under way for a claim.
+type attempt struct {
+	claim   driver.Claim
+	number  uint64 // of the newest request, or of the one that gave it back
+	pending int    // requests under way
+	unheard []doubtful
+	gone    bool // it was given back
+}
+
+// doubtful is a request that a node may still apply.
+type doubtful struct {
+	node  *member
+	until time.Time
+}
+
+// A debt is a claim that a node is to be told to let go.
+type debt struct {
+	claim       driver.Claim
+	number      uint64
+	next, until time.Time
+	pause       time.Duration
+}
+
+const (
+	mostDebts  = 4096 // a node's; older ones are left to their TTLs
+	debtsAtOne = 100  // how many one request settles
+)
+
+func newOwed(s *Redlock) *owed {
+	return &owed{s: s, attempts: make(map[subscriber]*attempt), due: make(map[*member][]*debt)}
+}
+
+// asked notes that n requests for c are about to be sent, which may be applied
+// until a time. What it returns is to be called as each of them ends.
+func (o *owed) asked(c driver.Claim, number uint64, n int, until time.Time) func(*member, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := subscriber{c.Name, c.ID}
+	a := o.attempts[key]
+	if a == nil {
+		a = &attempt{claim: c}
+		o.attempts[key] = a
+	}
+	a.number, a.gone = number, false
+	a.pending += n
+	return func(n *member, err error) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		a.pending--
+		if unheard(err) {
+			if a.gone {
+				o.addLocked(n, a.claim, a.number, until)
+			} else {
+				a.unheard = append(a.unheard, doubtful{n, until})
+			}
+		}
+		o.tidyLocked(key, a)
+	}
+}
+
+// tidyLocked forgets an attempt of which nothing can come any more.
+func (o *owed) tidyLocked(key subscriber, a *attempt) {
+	now := time.Now()
+	a.unheard = slices.DeleteFunc(a.unheard, func(d doubtful) bool { return now.After(d.until) })
+	if a.pending == 0 && len(a.unheard) == 0 && o.attempts[key] == a {
+		delete(o.attempts, key)
+	}
+}
+
+// gone notes that c is given back: nodes that did not answer are told.
+func (o *owed) gone(c driver.Claim, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := subscriber{c.Name, c.ID}
+	a := o.attempts[key]
+	if a == nil {
+		return
+	}
+	a.gone, a.number = true, number
+	for _, d := range a.unheard {
+		o.addLocked(d.node, a.claim, number, d.until)
+	}
+	a.unheard = nil
+	o.tidyLocked(key, a)
+}
+
+// add has n told to let go of c until a time.
+func (o *owed) add(n *member, c driver.Claim, number uint64, until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.addLocked(n, c, number, until)
+}
+
+func (o *owed) addLocked(n *member, c driver.Claim, number uint64, until time.Time) {
+	now := time.Now()
+	if o.closed || now.After(until) {
+		return
+	}
+	d := &debt{claim: c, number: number, next: now, until: until, pause: 20 * time.Millisecond}
+	d.claim.Keep, d.claim.Note = 0, ""
+	all, serving := o.due[n]
+	if len(all) == mostDebts {
+		all = all[1:]
+	}
+	o.due[n] = append(all, d)
+	if !serving {
+		o.s.background(func() { o.serve(n) }) // ends when nothing is due, or with the store
+	}
+}
+
+// serve tells n what is due, until nothing is any more.
+func (o *owed) serve(n *member) {
+	for {
+		now := time.Now()
+		var batch []*debt
+		wait := time.Hour
+		o.mu.Lock()
+		all := slices.DeleteFunc(o.due[n], func(d *debt) bool { return now.After(d.until) && d.pause == 0 })
+		for _, d := range all {
+			if left := d.next.Sub(now); left > 0 {
+				wait = min(wait, left)
+			} else if len(batch) < debtsAtOne {
+				batch = append(batch, d)
+			} else {
+				wait = 0
+			}
+		}
+		if len(all) == 0 || o.closed {
+			delete(o.due, n)
+			o.mu.Unlock()
+			return
+		}
+		o.due[n] = all
+		o.mu.Unlock()
+		if len(batch) > 0 {
+			o.settle(n, batch)
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-o.s.life.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// settle tells n of some debts once, and schedules the next time: the last is when
+// nothing can be applied any more.
+func (o *owed) settle(n *member, batch []*debt) {
+	var names, packs []string
+	how := make([]byte, 0, len(batch))
+	for _, d := range batch {
+		names, packs, how = append(names, d.claim.Name), append(packs, o.s.packQuorum(d.claim, 0, d.number)), append(how, 'f')
+	}
+	ctx, cancel := context.WithTimeout(o.s.life, 2*time.Second)
+	_, _ = n.eval(ctx, giveScript, o.s.keys.of(names...), packs, string(how))
+	cancel()
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, d := range batch {
+		if !now.Before(d.until) {
+			d.pause = 0 // that was the last
+			continue
+		}
+		d.next = now.Add(d.pause)
+		if d.next.After(d.until) {
+			d.next = d.until
+		}
+		d.pause = min(2*d.pause, max(d.claim.TTL/4, 20*time.Millisecond))
+	}
+}
+
+// close ends it: what is owed is left to its TTL.
+func (o *owed) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+}

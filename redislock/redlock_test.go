@@ -1,0 +1,344 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
+	"github.com/dibslock/dibs/drivertest/proxy"
+	"github.com/dibslock/dibs/internal/servers"
+	"github.com/dibslock/dibs/redislock"
+)
+
+// A client that lists too few of the nodes, or one server twice, does not get in;
+// nor does a list of an even number.
+func TestQuorumListsAgree(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 6)
+	q := newQuorum(t, addrsOf(rs[:5]), "prefix=p")
+	alias := proxy.New(t, rs[0].Addr())
+	for what, addrs := range map[string][]string{
+		"three of five":            q.addrs[:3],
+		"a server under two names": {q.addrs[0], alias.Addr(), q.addrs[2], q.addrs[3], q.addrs[4]},
+		"the same name twice":      {q.addrs[0], q.addrs[0], q.addrs[2], q.addrs[3], q.addrs[4]},
+		"four":                     q.addrs[:4],
+		"one":                      q.addrs[:1],
+	} {
+		s, err := driver.Open(t.Context(), quorum{addrs, q.params}.url())
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: opened", what)
+			continue
+		}
+		isRejected(t, err)
+	}
+	// A stranger in the place of one node does not vote; the others go on.
+	s := quorum{append([]string{rs[5].Addr()}, q.addrs[1:]...), q.params}.open(t)
+	drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	// What is a node already is not made one again, and all have to be there.
+	isRejected(t, redislock.RedlockInit(t.Context(), q.url()))
+	gone := quorum{append([]string{"127.0.0.1:1"}, addrsOf(rs[:2])...), "prefix=other"}
+	if err := redislock.RedlockInit(t.Context(), gone.url()); err == nil || driver.Certain(err) {
+		t.Errorf("init without one node: %v", err)
+	}
+	if _, err := driver.Open(t.Context(), quorum{addrsOf(rs[:3]), "prefix=third"}.url()); !errors.Is(err, driver.ErrRejected) || !strings.Contains(err.Error(), "dibs redlock init") {
+		t.Errorf("a quorum that was never made: %v", err)
+	}
+}
+
+// Any two of five nodes may be down, or silent; three may not.
+func TestQuorumStandsTheLossOfAMinority(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 5)
+	behind, ps := newQuorum(t, addrsOf(rs), "prefix=p").proxied(t)
+	s := behind.open(t)
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	for i, fault := range []proxy.Mode{proxy.BlackHole, proxy.Refuse} {
+		ps[i].Set(fault)
+		ps[i].CutAll()
+		if p := drivertest.RenewOne(t.Context(), s, m); p.Err != nil {
+			t.Fatalf("%v on node %d: renew: %v", fault, i, p.Err)
+		}
+		last := m.Token
+		drivertest.MustRelease(t, s, m)
+		if m, _ = drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute)); m.Token <= last {
+			t.Fatalf("token %d after %d", m.Token, last)
+		}
+	}
+	ps[2].Set(proxy.Refuse)
+	ps[2].CutAll()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := s.Acquire(ctx, drivertest.Mutex("other", 2*time.Second)); err == nil || driver.Certain(err) {
+		t.Errorf("with two nodes of five: %v", err)
+	}
+	if p := drivertest.RenewOne(ctx, s, m); p.Err == nil || driver.Certain(p.Err) {
+		t.Errorf("renewed with two nodes of five: %v", p.Err)
+	}
+	for _, p := range ps {
+		p.Heal()
+	}
+	soon(t, "a renewal", func() bool { return drivertest.RenewOne(t.Context(), s, m).Err == nil })
+}
+
+// A node that hangs is not waited for, by anybody.
+func TestHungNodeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 5)
+	s := newQuorum(t, addrsOf(rs), "prefix=p").open(t)
+	if err := rs[3].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer rs[3].Resume()
+	// A node may take a whole TTL's eighth, which is two seconds here: a hundred
+	// turns that waited for it would take more than three minutes.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i := range 100 {
+		m := drivertest.Mutex(fmt.Sprint("name", i%3), time.Minute)
+		g, err := s.Acquire(ctx, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Token = g.Token
+		if p := drivertest.RenewOne(ctx, s, m); p.Err != nil {
+			t.Fatal(p.Err)
+		}
+		if err := s.Release(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a node applies late is taken back there, whether the attempt was granted
+// and given back, or refused.
+func TestLateVotesAreTakenBack(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 5)
+	s := newQuorum(t, addrsOf(rs), "prefix=p").open(t)
+	for _, what := range []string{"granted", "refused", "unknown"} {
+		paused := rs[3:4]
+		if what == "unknown" {
+			paused = rs[2:5]
+		}
+		var held driver.Claim
+		if what == "refused" {
+			held, _ = drivertest.MustAcquire(t, s, drivertest.Mutex(what, time.Minute))
+		}
+		for _, r := range paused {
+			if err := r.Pause(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := drivertest.Mutex(what, 8*time.Second)
+		g, err := s.Acquire(t.Context(), m)
+		m.Token = g.Token
+		switch {
+		case what == "granted" && err != nil, what == "refused" && !errors.Is(err, driver.ErrHeld), what == "unknown" && (err == nil || driver.Certain(err)):
+			t.Fatalf("%s: %v", what, err)
+		case what == "granted":
+			drivertest.MustRelease(t, s, m)
+		case what == "refused":
+			drivertest.MustRelease(t, s, held)
+		}
+		for _, r := range paused {
+			if err := r.Resume(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		soon(t, what+": the names are free on all nodes", func() bool { return len(keysOn(t, rs, "p")) == 0 })
+	}
+	soon(t, "nothing is owed", func() bool { return redislock.Owed(s) == 0 })
+}
+
+// A node that has lost its memory does not complete a majority, so that nobody
+// holds a name twice, and votes again when it was readmitted.
+func TestNodeWithoutMemoryDoesNotVote(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 3)
+	q := newQuorum(t, addrsOf(rs), "prefix=p")
+	a, b := q.open(t), q.open(t)
+	if err := rs[2].Kill(); err != nil { // the lock is held by a bare majority
+		t.Fatal(err)
+	}
+	const ttl = 3 * time.Second
+	drivertest.MustAcquire(t, a, drivertest.Mutex("name", ttl))
+	for _, lose := range []struct {
+		how string
+		do  func() error
+	}{
+		{"restart", func() error { return errors.Join(rs[1].Kill(), rs[1].Restart()) }},
+		{"flush", func() error { _, err := rs[1].Do("FLUSHALL"); return err }},
+	} {
+		if err := lose.do(); err != nil {
+			t.Fatal(err)
+		}
+		if err := rs[2].Restart(); err != nil { // a node that remembers nothing either
+			t.Fatal(err)
+		}
+		for range 20 {
+			if _, err := b.Acquire(t.Context(), drivertest.Mutex("name", ttl)); err == nil {
+				t.Fatalf("%s: granted with the votes of nodes without memory", lose.how)
+			}
+		}
+	}
+	nodes, err := redislock.RedlockStatus(t.Context(), q.url())
+	if err != nil || !nodes[0].Votes || nodes[1].Votes || nodes[2].Votes || nodes[1].Why == "" || nodes[1].Largest != 0 {
+		t.Fatalf("status %+v, %v", nodes, err)
+	}
+	// Two of three are too many: one can't vouch for them.
+	isRejected(t, redislock.RedlockReadmit(t.Context(), q.url(), rs[1].Addr()))
+	isRejected(t, redislock.RedlockReadmit(t.Context(), q.url(), rs[0].Addr()))
+	isRejected(t, redislock.RedlockReadmit(t.Context(), q.url(), "elsewhere:1"))
+}
+
+// A node that is readmitted goes on from the largest counter of the others, and
+// not before every claim that it may have forgotten has ended.
+func TestReadmission(t *testing.T) {
+	t.Parallel()
+	for what, lose := range map[string]func(t *testing.T, r *servers.RedisServer){
+		"flushed": func(t *testing.T, r *servers.RedisServer) { do(t, r, "FLUSHALL") },
+		"restarted": func(t *testing.T, r *servers.RedisServer) {
+			if err := errors.Join(r.Kill(), r.Restart()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"restarted from an old dump": func(t *testing.T, r *servers.RedisServer) {
+			do(t, r, "SAVE")
+			if err := errors.Join(r.Kill(), r.Restart()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			rs := servers.Redises(t, 3)
+			q := newQuorum(t, addrsOf(rs), "prefix=p")
+			s := q.open(t)
+			var last uint64
+			next := func() {
+				t.Helper()
+				m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", 2*time.Second))
+				if m.Token <= last {
+					t.Fatalf("token %d after %d", m.Token, last)
+				}
+				last = m.Token
+				drivertest.MustRelease(t, s, m)
+			}
+			for range 5 {
+				next()
+			}
+			lose(t, rs[1])
+			next()
+			if what != "flushed" {
+				if err := redislock.RedlockReadmit(t.Context(), q.url(), rs[1].Addr()); !errors.Is(err, driver.ErrRejected) {
+					t.Fatalf("readmitted at once: %v", err)
+				}
+			}
+			soon(t, "it is readmitted", func() bool { return redislock.RedlockReadmit(t.Context(), q.url(), rs[1].Addr()) == nil })
+			nodes, err := redislock.RedlockStatus(t.Context(), q.url())
+			if err != nil || !nodes[1].Votes || nodes[1].Largest < last {
+				t.Fatalf("readmitted after %d, and %+v, %v", last, nodes, err)
+			}
+			if err := rs[0].Kill(); err != nil { // now its vote is needed
+				t.Fatal(err)
+			}
+			s = q.open(t)
+			for range 3 {
+				next()
+			}
+		})
+	}
+}
+
+// A node that writes down what it answers may restart as it likes.
+func TestDurableNodeVotesAfterARestart(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 3, servers.Durable())
+	s := newQuorum(t, addrsOf(rs), "prefix=p").open(t)
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	soon(t, "all nodes have it", func() bool { return len(keysOn(t, rs, "p")) == 3 })
+	for _, r := range rs[:2] {
+		if err := errors.Join(r.Kill(), r.Restart()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rs[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "a renewal", func() bool { return drivertest.RenewOne(t.Context(), s, m).Err == nil })
+	if _, err := s.Acquire(t.Context(), drivertest.Mutex("name", time.Minute)); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("a name that was held before the restart: %v", err)
+	}
+}
+
+// A node that missed a grant is given it with the next renewal, so that another
+// may fail after that.
+func TestRenewalFillsNodes(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 3)
+	behind, ps := newQuorum(t, addrsOf(rs), "prefix=p").proxied(t)
+	s := behind.open(t)
+	ps[0].Set(proxy.Refuse)
+	ps[0].CutAll()
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	ps[0].Heal()
+	soon(t, "the node has it", func() bool {
+		if p := drivertest.RenewOne(t.Context(), s, m); p.Err != nil {
+			t.Fatal(p.Err)
+		}
+		return len(keysOn(t, rs, "p")) == 3
+	})
+	ps[1].Set(proxy.Refuse)
+	ps[1].CutAll()
+	if p := drivertest.RenewOne(t.Context(), s, m); p.Err != nil {
+		t.Errorf("with the node that was filled: %v", p.Err)
+	}
+}
+
+// Several that ask at once get on: nobody is starved by votes that are split.
+func TestSplitVotes(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 5)
+	q := newQuorum(t, addrsOf(rs), "prefix=p")
+	const clients, turns = 5, 20
+	var (
+		mu     sync.Mutex // guards tokens
+		tokens []uint64
+		wg     sync.WaitGroup
+	)
+	for range clients {
+		client, err := dibs.New(q.open(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() { // ends after its turns
+			for range turns {
+				l, err := client.With(dibs.Settings{TTL: 10 * time.Second}).Mutex("name").Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				tokens = append(tokens, l.Fence())
+				mu.Unlock()
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := 1; i < len(tokens); i++ {
+		if tokens[i] <= tokens[i-1] {
+			t.Fatalf("token %d after %d", tokens[i], tokens[i-1])
+		}
+	}
+}
