@@ -217,7 +217,7 @@ var keeperMutants = []mutant{
 	},
 	{
 		law: 42, what: "nothing is gathered",
-		edit: edit{"keeper.go", "key() <= now+k.wards[0].claim.TTL/12", "key() <= now"},
+		edit: edit{"keeper.go", "if w.key() > now+soon {", "if w.key() > now {"},
 	},
 	{
 		law: 42, what: "batches know no bound",
