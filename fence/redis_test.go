@@ -241,3 +241,27 @@ func TestRedisNeverGoesBack(t *testing.T) {
 		return tokens
 	})
 }
+
+// TestRedisInACluster: whatever the name, the fence's key and the user's lie in one
+// slot; keys that don't are refused by the server, and nothing is written.
+func TestRedisInACluster(t *testing.T) {
+	t.Parallel()
+	r := servers.Redis(t, servers.RedisArgs("--cluster-enabled", "yes", "--cluster-port", "0"))
+	do(t, r, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	for do(t, r, "CLUSTER", "INFO")[:len("cluster_state:ok")] != "cluster_state:ok" {
+		time.Sleep(10 * time.Millisecond) // a node alone takes a moment to believe in itself
+	}
+	guard := fence.Redis{Eval: eval(r)}
+	for _, name := range []string{"a", "orders/42", "}", "{", "{}", "{x}", "}{", "a}b{c", "%7D", "ä", " "} {
+		key := "balance:" + strings.TrimPrefix(fence.RedisKey(name), "dibs:fence:")
+		must(t, guard.Set(t.Context(), fence.Of(name, 2), key, "1"))
+		stale(t, guard.Set(t.Context(), fence.Of(name, 1), key, "2"), fence.StaleError{Name: name, Offered: 1, Newest: 2})
+	}
+	err := guard.Set(t.Context(), fence.Of("a", 3), "elsewhere", "1")
+	if err == nil || !strings.Contains(err.Error(), "CROSSSLOT") {
+		t.Errorf("keys in two slots: %v", err)
+	}
+	if got := do(t, r, "GET", "dibs:fence:{a}"); got != "2" {
+		t.Errorf("the newest token is %s, want 2", got)
+	}
+}
