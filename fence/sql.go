@@ -84,6 +84,7 @@ func (g SQL) Schema() (string, error) {
 }
 
 // Create creates the table if it isn't there. db is a *sql.DB, or a transaction.
+// Any number of instances may call it at their start, on a database.
 func (g SQL) Create(ctx context.Context, db interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 },
@@ -92,7 +93,12 @@ func (g SQL) Create(ctx context.Context, db interface {
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, create); err != nil {
+	if _, err = db.ExecContext(ctx, create); err != nil {
+		// Of several at once PostgreSQL fails all but one, IF NOT EXISTS or not (a
+		// unique violation in its catalog), when that one has committed.
+		_, err = db.ExecContext(ctx, create)
+	}
+	if err != nil {
 		return fmt.Errorf("fence: create the table %s: %w", g.table(), err)
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -76,6 +78,23 @@ func TestSQLRefusesOlderTokens(t *testing.T) {
 		}
 		if err := check(ctx, db, guard, fence.Of("b", 1)); err != nil {
 			t.Errorf("another name: %v", err)
+		}
+	})
+}
+
+// TestSQLCreateAtOnce: the instances of a program start together.
+func TestSQLCreateAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		db, guard := k.open(t)
+		for i := range 5 {
+			guard.Table = fmt.Sprintf("tokens%d", i)
+			errs := make([]error, 8)
+			var wg sync.WaitGroup
+			for i := range errs {
+				wg.Go(func() { errs[i] = guard.Create(t.Context(), db) })
+			}
+			wg.Wait()
+			must(t, errors.Join(errs...))
 		}
 	})
 }
