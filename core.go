@@ -116,6 +116,9 @@ func (c *core) close(ctx context.Context) error {
 		for _, l := range c.keeper.stop() {
 			l.end(&LostError{Reason: ClientClosed, Err: ErrClosed})
 			c.undoer.add(l.claim, l.tainted)
+			if other, ok := c.keeper.pending(l); ok { // either of the two may be there
+				c.undoer.add(other, c.clock.now())
+			}
 		}
 		if left := c.undoer.stop(ctx); left != nil {
 			c.err = errors.Join(c.err, fmt.Errorf("left to their TTL: %s", strings.Join(left, ", ")))

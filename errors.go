@@ -40,7 +40,7 @@ type NotHeldError = driver.NotHeldError
 // did not give a clear answer, or refused for a reason other than a holder. It
 // is an ErrUnknown unless its cause is certain.
 type Error struct {
-	Op     string // "acquire", "release", "validate", "revoke", "list", "limit", "once", "open", "close"
+	Op     string // "acquire", "release", "validate", "revoke", "list", "limit", "once", "convert", "open", "close"
 	Name   string // the name that was to be locked; may be ""
 	Driver string
 	Err    error

@@ -127,7 +127,7 @@ func (k *keeper) refused(id string, err error) {
 		}
 	}
 	w := k.byID[id]
-	out := w != nil && k.removeLocked(w)
+	out := w != nil && !k.doubtLocked(w, err) && k.removeLocked(w)
 	k.mu.Unlock()
 	if out {
 		w.owner.refusedBy(err)
@@ -289,16 +289,19 @@ func (k *keeper) renew(batch []*ward, now time.Duration) {
 		if !driver.Certain(p.Err) {
 			info.Failed++
 		}
-		k.settle(w, asked, p, jitter, true)
+		k.settle(w, claims[i].ID, asked, p, jitter, true)
 	}
 	k.core.hooks.renewed(info)
 }
 
 // prove has one claim renewed on the caller's goroutine.
 func (k *keeper) prove(ctx context.Context, w *ward) error {
+	k.mu.Lock()
+	claim := w.claim
+	k.mu.Unlock()
 	asked := k.core.clock.now()
 	sent := k.core.sent()
-	proofs, err := k.core.store.Renew(ctx, []driver.Claim{w.claim})
+	proofs, err := k.core.store.Renew(ctx, []driver.Claim{claim})
 	k.core.requested("renew", sent, err)
 	if len(proofs) != 1 {
 		if err == nil {
@@ -306,15 +309,16 @@ func (k *keeper) prove(ctx context.Context, w *ward) error {
 		}
 		return err
 	}
-	k.settle(w, asked, proofs[0], rand.Float64(), false)
+	k.settle(w, claim.ID, asked, proofs[0], rand.Float64(), false)
 	return proofs[0].Err
 }
 
 var errNoProof = errors.New("the store gave no proof")
 
-// settle believes, or does not, one proof that was asked for at asked (law 34).
-// ends tells that it is the answer to the renewal that made w busy.
-func (k *keeper) settle(w *ward, asked time.Duration, p driver.Proof, jitter float64, ends bool) {
+// settle believes, or does not, one proof of the claim with id that was asked for
+// at asked (law 34). ends tells that it is the answer to the renewal that made w
+// busy.
+func (k *keeper) settle(w *ward, id string, asked time.Duration, p driver.Proof, jitter float64, ends bool) {
 	now := k.core.clock.now()
 	var tell func()
 	k.mu.Lock()
@@ -332,6 +336,8 @@ func (k *keeper) settle(w *ward, asked time.Duration, p driver.Proof, jitter flo
 		k.removeLocked(w)
 		last := w.last
 		tell = func() { w.owner.expired(now, last) }
+	case w.claim.ID != id:
+		k.wards.fix(w) // of a claim that was replaced meanwhile
 	case w.until == never:
 		k.settlePlaceLocked(w.owner.(*waiter), asked, p)
 	case p.Err == nil:
@@ -342,6 +348,8 @@ func (k *keeper) settle(w *ward, asked time.Duration, p driver.Proof, jitter flo
 			w.due = never // capped by MaxHold: nothing left to renew for
 		}
 		k.wards.fix(w)
+	case driver.Certain(p.Err) && k.doubtLocked(w, p.Err):
+		// A conversion knows.
 	case driver.Certain(p.Err):
 		k.removeLocked(w)
 		tell = func() { w.owner.refusedBy(p.Err) }

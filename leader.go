@@ -29,7 +29,7 @@ func (e *Election) Leading() (l *Lease, ok bool) {
 // [errors.ErrUnsupported] if this client doesn't lead and the store can't tell.
 func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	if l, ok := e.Leading(); ok {
-		c := l.claim
+		c := l.snapshot()
 		return Holder{
 			Name: e.name, State: driver.Held, Token: l.Token(), Fence: l.Fence(), Units: c.Units, Capacity: c.Capacity,
 			Age: l.held(), Left: l.Remaining(), TTL: c.TTL, Note: c.Note,

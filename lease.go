@@ -14,9 +14,10 @@ import (
 // lost. It is renewed in the background. All methods may be called from any
 // goroutine, also after its end.
 type Lease struct {
-	ward            // in the keeper's care
-	core    *core   //
-	client  *Client // whose settings it was asked with
+	ward                // in the keeper's care
+	core    *core       //
+	client  *Client     // whose settings it was asked with
+	conv    *conversion // that may have replaced its claim; nil: none. Guarded by the keeper's lock
 	grant   driver.Grant
 	born    time.Duration // when the grant was asked for
 	tainted time.Duration // when an ask of this attempt was last sent without a clear answer; 0: never
@@ -58,14 +59,21 @@ func (l *Lease) Name() string { return l.claim.Name }
 // resource that refuses any smaller than the largest that it has seen (on reads
 // too) can't be changed by a holder that lost its lock. 0: there is nothing to
 // fence with (counted claims, stores without tokens).
-func (l *Lease) Fence() uint64 { return l.grant.Fence }
+func (l *Lease) Fence() uint64 { return l.granted().Fence }
 
 // Token identifies the grant, for Revoke and for records.
-func (l *Lease) Token() uint64 { return l.grant.Token }
+func (l *Lease) Token() uint64 { return l.granted().Token }
 
 // TookOver tells that a holder before this one expired or died: its work may be
 // half done.
-func (l *Lease) TookOver() bool { return l.grant.TookOver }
+func (l *Lease) TookOver() bool { return l.granted().TookOver }
+
+// granted returns the grant, which Convert replaces.
+func (l *Lease) granted() driver.Grant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.grant
+}
 
 // Check returns nil while the lease may be trusted right now, by the clock and
 // without I/O: call it before a step that cannot be undone. It is exact: after a
@@ -161,7 +169,7 @@ func (l *Lease) end(cause error) bool {
 	lost, isLost := cause.(*LostError)
 	whole := l.stands() != nil
 	if isLost && !whole {
-		lost.Name, lost.Fence = l.Name(), l.grant.Fence
+		lost.Name, lost.Fence = l.Name(), l.Fence()
 		lost.Held = l.core.clock.now() - l.born
 	}
 	l.mu.Lock()

@@ -88,8 +88,8 @@ func (o *Once) With(options OnceOptions) *Once {
 		with.err = o.rejected("interrupted %q: want %q or %q", options.Interrupted, Rerun, Refuse)
 	case l != nil && l.core != o.client.core:
 		with.err = o.rejected("the lease on %q is of another client", l.Name())
-	case l != nil && l.claim.Mode() != driver.Exclusive:
-		with.err = o.rejected("the lease on %q is %s; an exclusive one is needed", l.Name(), l.claim.Mode())
+	case l != nil && l.snapshot().Mode() != driver.Exclusive:
+		with.err = o.rejected("the lease on %q is %s; an exclusive one is needed", l.Name(), l.snapshot().Mode())
 	}
 	return &with
 }

@@ -77,16 +77,21 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 
 // giveBack stops the renewal and asks the store.
 func (l *Lease) giveBack(ctx context.Context, keep bool) error {
-	c, claim := l.core, l.claim
+	c := l.core
+	ctx = detached(ctx)
+	err := c.keeper.drop(ctx, l.client.set.CallTimeout, &l.ward)
+	claim := l.claim // out of care: nobody replaces it any more
 	if !keep {
 		claim.Keep = 0 // it frees now (law 18)
 	}
-	ctx = detached(ctx)
-	if err := c.keeper.drop(ctx, l.client.set.CallTimeout, &l.ward); err != nil {
+	if other, ok := c.keeper.pending(l); ok { // either of the two may be there
+		c.undoer.add(other, c.clock.now())
+	}
+	if err != nil {
 		c.undoer.add(claim, l.tainted)
 		return c.error("release", l.Name(), err)
 	}
-	err := c.release(ctx, claim, l.client.set.CallTimeout, time.Duration(l.trust.Load()))
+	err = c.release(ctx, claim, l.client.set.CallTimeout, time.Duration(l.trust.Load()))
 	if !driver.Certain(err) {
 		c.undoer.add(claim, l.tainted)
 		return c.error("release", l.Name(), err)

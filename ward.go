@@ -61,3 +61,10 @@ func (h *wards) Pop() any {
 
 // fix restores the order after w's key changed.
 func (h *wards) fix(w *ward) { heap.Fix(h, w.slot-1) }
+
+// snapshot returns the lease's claim as it is now.
+func (l *Lease) snapshot() driver.Claim {
+	l.core.keeper.mu.Lock()
+	defer l.core.keeper.mu.Unlock()
+	return l.claim
+}

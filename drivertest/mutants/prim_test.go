@@ -3,7 +3,7 @@ package mutants_test
 import "slices"
 
 // primMutants break what is built from a lock.
-var primMutants = slices.Concat(limitMutants, onceMutants, allMutants, electionMutants)
+var primMutants = slices.Concat(limitMutants, onceMutants, allMutants, electionMutants, convertMutants)
 
 var limitMutants = []mutant{
 	{
@@ -245,7 +245,59 @@ var electionMutants = []mutant{
 		edit: edit{"leader.go", "\t\tif h.Name != e.name { // they are ordered by name: it is listed first, or not at all\n\t\t\tbreak\n\t\t}\n", ""},
 	},
 	{
-		law: 54, what: "observes every look as a change", hangs: true,
-		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "case !told || failing || h.Token != last || true:"},
+		law: 54, what: "tells of no change",
+		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "case !told || failing:"},
+	},
+	{
+		law: 54, what: "tells of every look",
+		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "case !told || failing || h.Token != last || h.Token != 0:"},
+	},
+}
+
+var convertMutants = []mutant{
+	{
+		law: 21, what: "one that is refused is lost though the other may stand",
+		edit: edit{"convert.go", "if !ok || l.conv == nil || errors.Is(err, ErrRevoked) {", "if true || !ok || l.conv == nil {"},
+	},
+	{
+		law: 21, what: "trusts both refusals for longer",
+		edit: edit{"convert.go", "\tcase driver.Certain(p.Err) && p.Err != nil:\n\t\t_, _ = v.settle(driver.Grant{}, asked, refused)\n\t\treturn true\n", ""},
+	},
+	{
+		law: 21, what: "forgets what it got no answer to",
+		edit: edit{"convert.go", "\tif v.tainted == 0 {", "\tif true {"},
+	},
+	{
+		law: 21, what: "an unclear answer is a no",
+		edit: edit{"convert.go", "\t\tif settled, err := v.settle(g, asked, err); settled {\n\t\t\treturn err\n\t\t}", "\t\tif settled, err := v.settle(g, asked, err); settled || err != nil {\n\t\t\treturn err\n\t\t}"},
+	},
+	{
+		law: 21, what: "goes on with the old claim",
+		edit: edit{"convert.go", "l.claim.ID, l.claim.Token, l.claim.Units, l.claim.Capacity = v.claim.ID, g.Token, v.claim.Units, v.claim.Capacity", "_ = g"},
+	},
+	{
+		law: 21, what: "keeps the old fence",
+		edit: edit{"convert.go", "\tl.grant = g\n", "\t_ = g\n"},
+	},
+	{
+		law: 21, what: "a release leaves the one that came late",
+		edit: edit{"release.go", "\t\tc.undoer.add(other, c.clock.now())\n", "\t\t_ = other\n"},
+		more: []edit{{"convert.go", "\tif l.Check() != nil { // Close takes", "\tif false { // Close takes"}},
+	},
+	{
+		law: 21, what: "Close leaves the one that may stand",
+		edit: edit{"core.go", "\t\t\t\tc.undoer.add(other, c.clock.now())\n", "\t\t\t\t_ = other\n"},
+	},
+	{
+		law: 21, what: "stays open for ever",
+		edit: edit{"convert.go", "\t\t\tc.keeper.finish(v)\n\t\t\treturn\n", "\t\t\treturn\n"},
+	},
+	{
+		law: 21, what: "to grow beside one that grows is only held",
+		edit: edit{"convert.go", "errors.As(err, &held) && held.Deadlock:", "errors.As(err, &held) && false:"},
+	},
+	{
+		law: 21, what: "asks a store that can't",
+		edit: edit{"convert.go", "\tcase why != \"\":", "\tcase why == \"-\":"},
 	},
 }
