@@ -23,7 +23,7 @@ func rightsOf(t *testing.T, rawURL string) []any {
 		t.Fatal(err)
 	}
 	var words []any
-	for _, word := range strings.Fields(strings.ReplaceAll(setup.Rights("locker"), "PASSWORD", "secret")) {
+	for word := range strings.FieldsSeq(strings.ReplaceAll(setup.Rights("locker"), "PASSWORD", "secret")) {
 		words = append(words, word)
 	}
 	return words

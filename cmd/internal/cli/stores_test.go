@@ -98,7 +98,7 @@ func sqliteBed(env *testscript.Env) {
 func redisBed(t *testing.T, env *testscript.Env, r *servers.RedisServer) error {
 	b := &bed{t: t, addr: r.Addr(), admin: func(text string) error {
 		var args []any
-		for _, word := range strings.Fields(strings.ReplaceAll(text, "PASSWORD", "s3cret")) {
+		for word := range strings.FieldsSeq(strings.ReplaceAll(text, "PASSWORD", "s3cret")) {
 			args = append(args, word)
 		}
 		_, err := r.Do(args...)

@@ -26,7 +26,8 @@
 //	                        on, unless a container, a PID namespace or a control
 //	                        group is killed with them
 //
-// The guardian keeps the life file of a store open that has one: the lock then
+// The guardian keeps the life file of a store open that has one (a file, or the
+// connection that is the holder's life to its server): the lock then
 // frees when the last of dibs and the guardian has gone, and thus when nothing of
 // the command is left, and at once.
 //
