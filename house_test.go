@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 	"examples":              {},
 	"examples/internal/app": {"", "fence", "pglock", "redislock", "sqlitelock"},
 	"examples/cache":        {"", "examples/internal/app"},
+	"examples/leader":       {"", "examples/internal/app"},
 	"examples/migrate":      {"", "examples/internal/app"},
 	"examples/payment":      {"", "examples/internal/app"},
 	"examples/quota":        {"", "examples/internal/app"},

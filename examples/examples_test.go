@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -189,6 +190,39 @@ func TestQuota(t *testing.T) {
 	}
 	if resp := get(0, "bob"); resp.StatusCode != http.StatusOK {
 		t.Errorf("another user: %s", resp.Status)
+	}
+}
+
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	leads := make(chan *instance)
+	for range 3 {
+		i := h.start(t, "leader", "-log", h.path("log"), "-every", "2ms")
+		go func() { // ends with the instance, or when it leads
+			if line, _ := i.out.ReadString('\n'); line == "leading\n" {
+				leads <- i
+			}
+		}()
+	}
+	first := <-leads
+	must(t, first.cmd.Process.Kill())
+	first.cmd.Wait()
+	second := <-leads
+	must(t, second.cmd.Process.Signal(syscall.SIGTERM))
+	if said := second.end(t); said != "not leading any more\n" {
+		t.Errorf("told to end, the leader says %q", said)
+	}
+	third := <-leads
+	must(t, third.cmd.Process.Signal(syscall.SIGTERM))
+	third.end(t)
+
+	var leaders []string
+	for _, i := range []*instance{first, second, third} {
+		leaders = append(leaders, fmt.Sprint(i.cmd.Process.Pid))
+	}
+	if wrote := slices.Compact(h.lines(t, "log")); !slices.Equal(wrote, leaders) {
+		t.Errorf("written by %v, want %v one after another", wrote, leaders)
 	}
 }
 
