@@ -48,6 +48,7 @@ var arrows = map[string][]string{
 	"cmd/internal/schedule": {},
 	"cmd/internal/book":     {"driver"},
 	"cmd/internal/executor": {"", "cmd/internal/child", "cmd/internal/guard"},
+	"cmd/internal/web":      {"", "driver", "cmd/internal/book", "cmd/internal/config", "cmd/internal/guard", "cmd/internal/runner"},
 	"cmd/internal/runner":   {"", "driver", "cmd/internal/book", "cmd/internal/config", "cmd/internal/executor", "cmd/internal/guard", "cmd/internal/schedule"},
 	"cmd/internal/guard":    {"internal/boottime", "cmd/internal/child"},
 	"cmd/internal/child":    {},

@@ -230,3 +230,17 @@ func (r *Runner) awaitEnd(ctx context.Context, id string) {
 		}
 	}
 }
+
+// Next returns when a job is due next, by this instance's clock; the zero time if
+// it has no schedule.
+func (r *Runner) Next(j *config.Job) time.Time {
+	s := scheduleOf(j)
+	if s == nil {
+		return time.Time{}
+	}
+	next := s.Next(r.now())
+	if next.IsZero() {
+		return next
+	}
+	return s.Due(next).UTC()
+}

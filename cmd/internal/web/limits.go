@@ -1,0 +1,83 @@
+package web
+
+import (
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+const (
+	maxBody    = 64 << 10         // of a request
+	maxHeader  = 16 << 10         // of all its header fields
+	headerTime = 5 * time.Second  // to send them in
+	readTime   = 15 * time.Second // to send the request in
+	writeTime  = 30 * time.Second // to take an answer in, after it is made
+	idleTime   = time.Minute      //
+	maxWait    = 60 * time.Second // Prefer: wait
+	callTime   = 10 * time.Second // of a route that asks the store
+	maxAtOnce  = 512              // requests
+	maxStreams = 64               // of those that stay
+)
+
+// bounded limits what a client may send and how much of this process it may use.
+func bounded(next http.Handler) http.Handler {
+	seats := make(chan struct{}, maxAtOnce)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cache-Control", "no-store")
+		select {
+		case seats <- struct{}{}:
+			defer func() { <-seats }()
+		default:
+			problem(http.StatusServiceUnavailable, "busy", "%d requests are under way", maxAtOnce).retry(time.Second).write(w)
+			return
+		}
+		if p := r.URL.Path; p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") || r.URL.Fragment != "" {
+			problem(http.StatusNotFound, "", "there is nothing at %.200q", r.URL.Path).write(w)
+			return
+		}
+		if r.ContentLength > maxBody {
+			h.Set("Connection", "close") // the rest isn't read
+			problem(http.StatusRequestEntityTooLarge, "", "a body of %d bytes; at most %d are taken", r.ContentLength, maxBody).write(w)
+			return
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWait + writeTime)) // an upper bound; streams move it
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// routed is mux, with problems for what it doesn't know.
+func routed(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refused := &discard{header: http.Header{}}
+		h.ServeHTTP(refused, r)
+		if refused.status == http.StatusMethodNotAllowed {
+			p := problem(http.StatusMethodNotAllowed, "", "%s is not allowed here; allowed: %s", r.Method, refused.header.Get("Allow"))
+			p.header.Set("Allow", refused.header.Get("Allow"))
+			p.write(w)
+			return
+		}
+		problem(http.StatusNotFound, "", "there is nothing at %.200q", r.URL.Path).write(w)
+	})
+}
+
+// A discard is a ResponseWriter that keeps the head alone.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/dibslock/dibs/cmd/internal/runner"
+	"github.com/dibslock/dibs/driver"
+)
+
+// Options are what a server is made with.
+type Options struct {
+	Runner  *runner.Runner
+	Store   driver.Store // the runner's
+	Users   *Users
+	Metrics http.Handler // nil: none
+	Log     *slog.Logger
+	Version string
+}
+
+// A Server answers for a runner. It is safe for concurrent use.
+type Server struct {
+	run     *runner.Runner
+	store   driver.Store
+	users   atomic.Pointer[Users]
+	log     *slog.Logger
+	handler http.Handler
+	api     huma.API
+	streams chan struct{}
+}
+
+// New returns one.
+func New(o Options) *Server {
+	s := &Server{run: o.Runner, store: o.Store, log: o.Log, streams: make(chan struct{}, maxStreams)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.users.Store(o.Users)
+	mux := http.NewServeMux()
+	config := huma.DefaultConfig("dibs serve", o.Version)
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil // no $schema in answers
+	config.Info.Description = "Jobs that run once at a time across all instances."
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	config.RejectUnknownQueryParameters = true
+	s.api = humago.New(mux, config)
+	s.routeRun()
+	s.routeRuns()
+	s.routeJobs()
+	s.routeLocks()
+	s.routeHealth()
+	mux.HandleFunc("GET /events", s.events)
+	mux.HandleFunc("GET /openapi.json", s.document)
+	if o.Metrics != nil {
+		mux.Handle("GET /metrics", o.Metrics)
+	}
+	s.polish()
+	s.handler = bounded(ownOrigin(len(o.Users.list) > 0, authenticated(s.users.Load, tagged(routed(mux)))))
+	return s
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// SetUsers puts others in place of those who have tokens.
+func (s *Server) SetUsers(u *Users) { s.users.Store(u) }
+
+// HTTP returns a server for it with limits in time and size.
+func (s *Server) HTTP() *http.Server {
+	return &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// op is a route. Every one can end in a problem.
+func op(method, path, id, summary string, errors ...int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary,
+		Errors:   append(errors, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable),
+		Security: []map[string][]string{{"token": {}}, {}},
+	}
+}
+
+// polish writes paths as OpenAPI has them: the mux's {name...} is its own.
+func (s *Server) polish() {
+	doc := s.api.OpenAPI()
+	for _, name := range []string{"jobId", "key"} {
+		for _, prefix := range []string{"/run/", "/api/v1/locks/"} {
+			if item := doc.Paths[prefix+"{"+name+"...}"]; item != nil {
+				delete(doc.Paths, prefix+"{"+name+"...}")
+				doc.Paths[prefix+"{"+name+"}"] = item
+			}
+		}
+	}
+}
+
+// document answers with the API's description.
+func (s *Server) document(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/vnd.oai.openapi+json")
+	_ = json.NewEncoder(w).Encode(s.api.OpenAPI()) // the client has gone
+}
+
+// asking bounds what a route asks of the store.
+func asking(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, callTime)
+}
