@@ -217,7 +217,5 @@ func TestCloseLeavesNothing(t *testing.T) {
 		s.Close()
 	}
 	soon(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
-	soon(t, "the connections end", func() bool {
-		return !strings.Contains(do(t, r, "CLIENT", "LIST").(string), "rueidis")
-	})
+	soon(t, "the connections end", func() bool { return connections(t, r) == 0 })
 }
