@@ -284,6 +284,7 @@ var l54 = parts{
 		if h, err := watcher.Leader(t.Context()); err != nil || h.Note != "ann" || h.State != driver.Held {
 			t.Errorf("leader: %+v, %v", h, err)
 		}
+		time.Sleep(s.tick() / 2) // nothing new
 		c.cancel()
 		c.over(t)
 		sees("[<> <ann> <>]")

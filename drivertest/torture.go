@@ -148,6 +148,7 @@ type arena struct {
 	tally   *tally
 	ttl     time.Duration // of most claims; see longTTL
 	names   []string
+	records bool            // the store keeps records
 	end     context.Context // ends when the fight is over
 	wg      sync.WaitGroup  // the clients
 }
@@ -184,6 +185,7 @@ func tortureOnce(t *testing.T, s *Stage, o TortureOptions, total, faults *tally)
 	for i := range o.Names {
 		a.names = append(a.names, fmt.Sprintf("name/%d", i))
 	}
+	_, a.records = records(t, s.Open(t))
 	var over context.CancelFunc
 	a.end, over = context.WithCancel(t.Context())
 	defer over()

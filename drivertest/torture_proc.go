@@ -42,10 +42,12 @@ func newProc(a *arena, number int, plain bool) *proc {
 // run makes attempts until the client's life ends.
 func (p *proc) run() {
 	for p.life.Err() == nil {
-		want := p.want()
-		if p.client == nil {
+		switch want := p.want(); {
+		case p.client == nil:
 			p.plain(want)
-		} else {
+		case p.rng.IntN(3) == 0:
+			p.made()
+		default:
 			p.attempt(want)
 		}
 		p.pause(p.upTo(0.2))
@@ -120,8 +122,8 @@ func (p *proc) attempt(c driver.Claim) {
 		return
 	}
 	p.tally.add("granted", 1)
-	now := p.history.Now()
-	p.history.Add(judge.Event{Kind: judge.Granted, At: now, Attempt: id, Proc: p.number, Key: c.Name, Token: lease.Token(), Fence: lease.Fence(), Until: now})
+	p.won(id, c, lease.Token(), lease.Fence())
+	id, c = p.convert(lease, id, c)
 	if !p.hold(lease, id, c) || p.life.Err() != nil && p.dead() {
 		p.tell(judge.Lost, id, c, 0)
 		p.tally.add("lost", 1)

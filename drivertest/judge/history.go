@@ -24,9 +24,10 @@ const (
 	Fault                    // of the whole history: something was broken
 	Healed                   // of the whole history: nothing is broken any more
 	Left                     // at the end the name was still taken or waited for
+	Done                     // what runs under the name, once, was done
 )
 
-var kinds = [...]string{"", "called", "granted", "refused", "failed", "proved", "letting", "released", "lost", "fault", "healed", "left"}
+var kinds = [...]string{"", "called", "granted", "refused", "failed", "proved", "letting", "released", "lost", "fault", "healed", "left", "done"}
 
 // String names k.
 func (k Kind) String() string {
@@ -46,6 +47,7 @@ type Event struct {
 	Units    int           // called: as in a driver.Claim
 	Capacity int           // called
 	Waits    bool          // called: it waits for its turn
+	Holds    bool          // called: it may hold the name before it returns
 	Token    uint64        // granted: 0 if it is not known
 	Fence    uint64        // granted
 	Until    time.Duration // granted, proved

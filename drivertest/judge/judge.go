@@ -19,6 +19,7 @@ const (
 	Refusal   Charge = "refusal"
 	Stall     Charge = "lost wake-up"
 	Leftover  Charge = "leftover"
+	Twice     Charge = "done twice"
 )
 
 // A Violation is one conviction.
@@ -57,6 +58,7 @@ func Judge(events []Event, r Rules) []Violation {
 	if r.Bound > 0 {
 		bad = append(bad, stalls(all, quiet(events, r.Settle), r.Bound)...)
 	}
+	bad = append(bad, repeats(all, events)...)
 	for _, e := range events {
 		if e.Kind == Left {
 			bad = append(bad, Violation{Leftover, e.Key, e.At, e.What})

@@ -120,6 +120,13 @@ func TestJudge(t *testing.T) {
 			try{called: 1, returned: 3, stopped: 9, units: 1, capacity: 2, token: 2},
 			try{called: 1, returned: 4, stopped: 9, units: 1, capacity: 2, token: 3}), judge.Overlap},
 
+		{"it ran after it was known to be done", append(history(
+			try{called: 6, returned: 7, stopped: 8, token: 8, fence: 8}), mark(judge.Done, 5)), judge.Twice},
+		{"it ran twice before anyone knew", append(history(first,
+			try{called: 5, returned: 6, stopped: 7, token: 8, fence: 8}), mark(judge.Done, 9), mark(judge.Done, 5)), ""},
+		{"it was asked for after it was done", append(history(
+			try{called: 6, returned: 7, failed: true}), mark(judge.Done, 5)), ""},
+
 		{"a token twice", history(permit, try{called: 1, returned: 5, stopped: 6, units: 1, capacity: 2, token: 7}), judge.Token},
 		{"a token falls while both asked", history(permit, try{called: 1, returned: 5, stopped: 6, units: 1, capacity: 2, token: 6}), ""},
 		{"a token falls from return to call", history(permit, try{called: 3, returned: 6, stopped: 7, units: 1, capacity: 2, token: 6}), judge.Token},

@@ -76,7 +76,7 @@ func quiet(events []Event, settle time.Duration) []span {
 func stalls(all []*attempt, calm []span, bound time.Duration) []Violation {
 	var bad []Violation
 	for key, group := range byKey(all, byCall) {
-		free := gaps(granted(group))
+		free := gaps(group)
 		for _, a := range group {
 			if !a.Waits {
 				continue
@@ -94,16 +94,26 @@ func stalls(all []*attempt, calm []span, bound time.Duration) []Violation {
 }
 
 // gaps lists when none of the windows is open.
-func gaps(held []*attempt) []span {
-	windows := slices.Clone(held)
-	slices.SortStableFunc(windows, byReturn)
+func gaps(group []*attempt) []span {
+	var windows []span
+	for _, a := range group {
+		switch {
+		case a.granted && a.Holds:
+			windows = append(windows, span{a.At, a.occupied()})
+		case a.granted:
+			windows = append(windows, span{a.returned, a.occupied()})
+		case a.Holds:
+			windows = append(windows, span{a.At, a.returned})
+		}
+	}
+	slices.SortFunc(windows, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var free []span
 	var from time.Duration
-	for _, a := range windows {
-		if a.returned > from {
-			free = append(free, span{from, a.returned})
+	for _, w := range windows {
+		if w.from > from {
+			free = append(free, span{from, w.from})
 		}
-		from = max(from, a.occupied())
+		from = max(from, w.to)
 	}
 	return append(free, span{from, never})
 }

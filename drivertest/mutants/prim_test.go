@@ -99,6 +99,12 @@ var onceMutants = []mutant{
 		edit: edit{"once_run.go", "case rec.TokenName != r.lease.Name():", "case false:"},
 	},
 	{
+		law: 51, what: "does it again, and the torture convicts",
+		edit: edit{"once_run.go", "case s.Status == Done:\n\t\t\tr.past = &s\n\t\t\treturn nil, nil\n", "case s.Status == Done && s.Left < time.Hour:\n"},
+		more: []edit{{"once.go", "past.Status == Done {", "past.Status == Done && past.Left == 0 {"}},
+		run:  "^TestConformance$/^torture$",
+	},
+	{
 		law: 51, what: "keeps no result",
 		edit: edit{"once_run.go", "Since: now, Result: result}", "Since: now}"},
 	},
@@ -208,6 +214,11 @@ var electionMutants = []mutant{
 		edit: edit{"leader.go", "\t\tr.end(ErrSteppedDown)\n", "\t\tr.end(ErrSteppedDown)\n\t\t_ = r.lease.Release(ctx)\n"},
 	},
 	{
+		law: 54, what: "goes on after its loss, and the torture convicts",
+		edit: edit{"leader.go", "\t\tif r.lease.Check() == nil {\n\t\t\treturn r.lease, true", "\t\tif r.lease.Check() != ErrReleased {\n\t\t\treturn r.lease, true"},
+		run:  "^TestConformance$/^torture$",
+	},
+	{
 		law: 54, what: "Close doesn't wait for it",
 		edit: edit{"election.go", "\tbound, stop := lease.Bind(ctx)\n", "\tc.calls.leave()\n\tbound, stop := lease.Bind(ctx)\n"},
 		more: []edit{{"election.go", "\t\tc.calls.leave() // Close waits for fn, and then gives the lease back itself\n", ""}},
@@ -246,7 +257,7 @@ var electionMutants = []mutant{
 	},
 	{
 		law: 54, what: "tells of no change",
-		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "case !told || failing:"},
+		edit: edit{"leader.go", "case !told || failing || h.Token != last:", "case !told || failing || h.Token > last && false:"},
 	},
 	{
 		law: 54, what: "tells of every look",
@@ -287,6 +298,12 @@ var convertMutants = []mutant{
 	{
 		law: 21, what: "Close leaves the one that may stand",
 		edit: edit{"core.go", "\t\t\t\tc.undoer.add(other, c.clock.now())\n", "\t\t\t\t_ = other\n"},
+	},
+	{
+		law: 21, what: "gives the old claim back late, and the torture convicts",
+		edit: edit{"convert.go", "until := v.lease, trustedUntil(asked, g.TTL)", "until := v.lease, trustedUntil(asked, 3*g.TTL)"},
+		more: []edit{{"convert.go", "l.due = 0, nil, asked+g.TTL/3", "l.due = 0, nil, asked+2*g.TTL"}},
+		run:  "^TestConformance$/^torture$",
 	},
 	{
 		law: 21, what: "stays open for ever",
