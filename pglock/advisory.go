@@ -326,6 +326,13 @@ func (a *Advisory) Watch(ctx context.Context, c driver.Claim) (<-chan driver.Sig
 	return ch, func() { unbind(); drop() }, nil
 }
 
+// waited tells whether anybody waits here.
+func (a *Advisory) waited() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.waiting) > 0
+}
+
 // tell has those who wait for k ask again.
 func (a *Advisory) tell(k key) {
 	a.mu.Lock()

@@ -9,6 +9,10 @@ SELECT i.k, i.two, CASE WHEN i.two THEN pg_catalog.pg_try_advisory_lock((i.k >> 
                    ELSE pg_catalog.pg_try_advisory_lock(i.k) END, 0::int8, 0::int8
 FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[])) i (k, two);
 
+--: tryOne
+-- What try does, for the usual case: one key, a bigint.
+SELECT pg_catalog.pg_try_advisory_lock($1);
+
 --: tryFenced
 -- Tries for keys, exclusively; what is granted draws a token, which is its fence.
 -- The row is stepped by two or more, so that the readers between two writers have
@@ -24,6 +28,22 @@ WITH t AS MATERIALIZED (
     RETURNING f.k, f.two, f.v
 )
 SELECT t.k, t.two, t.ok, coalesce(f.v, 0), coalesce(f.v, 0) FROM t LEFT JOIN f ON f.k = t.k AND f.two = t.two;
+
+--: tryFencedOne
+-- What tryFenced does, for one key, a bigint, whose row is there.
+WITH t AS MATERIALIZED (
+    SELECT pg_catalog.pg_try_advisory_lock($1) AS ok
+), f AS (
+    UPDATE @.fences f SET v = greatest(pg_catalog.nextval('@.tokens'::regclass), f.v + 2)
+    FROM t WHERE t.ok AND f.k = $1 AND f.two = false RETURNING f.v
+)
+SELECT t.ok, f.v FROM t LEFT JOIN f ON true;
+
+--: firstFence
+-- Makes the row of a key, a bigint, that is held.
+INSERT INTO @.fences AS f (k, two, v) VALUES ($1, false, pg_catalog.nextval('@.tokens'::regclass))
+ON CONFLICT (k, two) DO UPDATE SET v = greatest(excluded.v, f.v + 2)
+RETURNING f.v;
 
 --: tryShared
 SELECT i.k, i.two, CASE WHEN i.two THEN pg_catalog.pg_try_advisory_lock_shared((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
@@ -47,6 +67,11 @@ SELECT i.k, i.two, CASE
     ELSE pg_catalog.pg_advisory_unlock(i.k) END, 0::int8, 0::int8,
     pg_catalog.pg_notify($4, CASE WHEN i.two THEN 'p' ELSE 'k' END || i.k::text)
 FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[]), pg_catalog.unnest($3::bool[])) i (k, two, shared);
+
+--: unlockOne
+-- What unlock does, for one key, a bigint, that is held exclusively. $2 is the
+-- channel, $3 what is told.
+SELECT pg_catalog.pg_advisory_unlock($1), pg_catalog.pg_notify($2, $3);
 
 --: hashtext
 SELECT pg_catalog.hashtext($1)::int8;

@@ -14,8 +14,8 @@
 // and gives it to workers; writer.go reads names, has steps worked out and writes
 // them; name.go, judge.go, prove.go and row.go are the rules; ear.go, news.go and
 // watch.go are how clients hear of each other. Of the advisory locks: advisory.go is
-// the store; warden.go owns a session; round.go is one round trip of it; key.go
-// makes keys. Both stand on session.go. The SQL is in the .sql files.
+// the store; warden.go owns a session; round.go decides what is asked in one round
+// trip, and trip.go makes it; key.go makes keys. Both stand on session.go. The SQL is in the .sql files.
 //
 // docs/stores/postgres.md says what is promised, and what can go wrong.
 package pglock

@@ -51,6 +51,14 @@ func rawKey(name string) (key, error) {
 	return key{k: a<<32 | b&0xffffffff, two: true}, nil
 }
 
+// told is what those who wait for k are told, as the statement unlock does.
+func (k key) told() string {
+	if k.two {
+		return "p" + strconv.FormatInt(k.k, 10)
+	}
+	return "k" + strconv.FormatInt(k.k, 10)
+}
+
 // parseKey reads what the statement unlock tells.
 func parseKey(text string) (key, bool) {
 	if len(text) < 2 || text[0] != 'k' && text[0] != 'p' {

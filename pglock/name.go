@@ -232,7 +232,7 @@ func (n *name) promote() {
 		case n.room(p.claim()):
 			n.give(p, driver.Handed, min(n.now+micros(handOver), p.Until))
 			n.log(driver.EventHanded, p)
-			n.tell(news{kind: newsHanded, id: p.ID, place: p.Seq, grant: p.grant(span(p.Until - n.now))})
+			n.tell(news{kind: newsHanded, id: p.ID, place: p.Seq, grant: p.grant(span(p.Until - n.now)), until: p.Until})
 		default:
 			return
 		}

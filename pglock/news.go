@@ -23,6 +23,7 @@ type news struct {
 	id    []byte
 	place int64
 	grant driver.Grant
+	until int64 // when a hand-over lapses; 0: its grant is not to be told
 }
 
 // A digest stands for a claim's ID where others can see it: the ID itself proves
@@ -34,14 +35,14 @@ func digestOf(id string) digest {
 	return digest(sum[:16])
 }
 
-// encode is x as it is told to other clients.
+// encode is x as it is told to other clients; the statement handOn does the same.
 func (x news) encode() string {
 	d := digestOf(string(x.id))
 	took := 0
 	if x.grant.TookOver {
 		took = 1
 	}
-	return fmt.Sprintf("%c %s %d %d %d %d %d", x.kind, hex.EncodeToString(d[:]), x.place, x.grant.Token, x.grant.Fence, micros(x.grant.TTL), took)
+	return fmt.Sprintf("%c %s %d %d %d %d %d %d", x.kind, hex.EncodeToString(d[:]), x.place, x.grant.Token, x.grant.Fence, micros(x.grant.TTL), x.until, took)
 }
 
 // decodeNews reads what another client told.
@@ -50,7 +51,7 @@ func decodeNews(text string) (x news, d digest, err error) {
 	var ttl int64
 	var kind rune
 	var took int
-	if _, err := fmt.Sscanf(text, "%c %s %d %d %d %d %d", &kind, &id, &x.place, &x.grant.Token, &x.grant.Fence, &ttl, &took); err != nil {
+	if _, err := fmt.Sscanf(text, "%c %s %d %d %d %d %d %d", &kind, &id, &x.place, &x.grant.Token, &x.grant.Fence, &ttl, &x.until, &took); err != nil {
 		return news{}, d, err
 	}
 	raw, err := hex.DecodeString(id)

@@ -1,15 +1,10 @@
 package pglock
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -103,6 +98,7 @@ func (w *warden) prove(q *request, err error) result {
 		return result{err: &driver.NotHeldError{Name: q.claim.Name}}
 	}
 	c.TTL, c.until = q.claim.TTL, time.Now().Add(q.claim.TTL)
+	w.least = min(w.least, c.TTL)
 	return result{grant: driver.Grant{Token: c.Token, Fence: c.fence, TTL: c.TTL}}
 }
 
@@ -213,6 +209,7 @@ func (r *round) settle(k key, a *attempt, err error) {
 			c.fence = uint64(a.fence)
 		}
 		l.claims = append(l.claims, c)
+		r.w.least = min(r.w.least, c.TTL)
 		if !q.answer(result{grant: driver.Grant{Token: c.Token, Fence: c.fence, TTL: c.TTL}}) {
 			back := &request{kind: requestUnlock, key: k, claim: c.Claim, w: r.w, done: make(chan struct{})}
 			r.unheard = append(r.unheard, back)
@@ -230,158 +227,6 @@ func (r *round) token(a *attempt, i int) uint64 {
 	return uint64(a.fence)
 }
 
-// ask is the round trip. Its error is that of the connection, or of a session that
-// is not to be relied on; what only one statement failed with is the attempts'.
-func (r *round) ask() error {
-	ctx, cancel := context.WithTimeout(r.w.a.life, r.w.limit())
-	defer cancel()
-	p := r.w.s.PgConn().StartPipeline(ctx)
-	tryName := "try"
-	if r.w.a.opts.fenced {
-		tryName = "tryFenced"
-	}
-	type part struct {
-		keys []keyed
-		read func(row [][]byte) error
-		fail func(err error) error
-	}
-	var parts []part
-	send := func(name string, keys []keyed, read func([][]byte) error, fail func(error) error, more ...[]byte) {
-		p.SendQueryPrepared(name, append(encodeKeys(keys), more...), nil, nil)
-		p.SendPipelineSync()
-		parts = append(parts, part{keys, read, fail})
-	}
-	doubt := func(err error) error { return err }
-	if len(r.unlock) > 0 {
-		send("unlock", r.unlock, func(row [][]byte) error {
-			if string(row[2]) != "t" {
-				return errDoubt
-			}
-			return nil
-		}, doubt, flags(r.unlock, func(k keyed) bool { return k.shared }), []byte(r.w.a.channel))
-	}
-	var undo []keyed
-	tried := func(keys, locked []keyed) func(error) error {
-		return func(err error) error {
-			for _, k := range keys {
-				a := r.trying[k.key]
-				if a.err = refusedForGood(r.w.a.schema, err); a.err == nil {
-					a.err = unknown(err)
-				}
-			}
-			undo = append(undo, locked...)
-			return nil
-		}
-	}
-	if len(r.try) > 0 {
-		send(tryName, r.try, r.granted, tried(r.try, r.try))
-	}
-	if len(r.shared) > 0 {
-		send("tryShared", r.shared, r.granted, tried(r.shared, r.shared))
-	}
-	if readers := r.readers(); len(readers) > 0 && r.w.a.opts.fenced {
-		send("tokens", readers, r.drew, tried(readers, r.shared))
-	}
-	for _, q := range r.hash {
-		p.SendQueryPrepared("hashtext", [][]byte{[]byte(q.claim.Name)}, nil, nil)
-		p.SendPipelineSync()
-		parts = append(parts, part{nil, func(row [][]byte) error {
-			k, err := strconv.ParseInt(string(row[0]), 10, 64)
-			q.answer(result{key: key{k: k}, err: err})
-			return err
-		}, func(err error) error { q.answer(result{err: unknown(err)}); return nil }})
-	}
-	if len(parts) == 0 && (r.ping || len(r.after) > 0) {
-		p.SendQueryPrepared("ping", nil, nil, nil)
-		p.SendPipelineSync()
-		parts = append(parts, part{nil, func([][]byte) error { return nil }, doubt})
-	}
-	if len(parts) == 0 {
-		return p.Close()
-	}
-	if err := p.Flush(); err != nil {
-		_ = p.Close()
-		return err
-	}
-	for _, x := range parts {
-		if err := readPart(p, x.read, x.fail); err != nil {
-			_ = p.Close()
-			return err
-		}
-	}
-	if err := p.Close(); err != nil {
-		return err
-	}
-	return r.undo(ctx, undo)
-}
-
-// readPart reads one statement's answer, up to its end.
-func readPart(p *pgconn.Pipeline, read func([][]byte) error, fail func(error) error) error {
-	for {
-		got, err := p.GetResults()
-		if err == nil {
-			switch x := got.(type) {
-			case *pgconn.ResultReader:
-				for x.NextRow() {
-					if err := read(x.Values()); err != nil {
-						return err
-					}
-				}
-				_, err = x.Close()
-			case *pgconn.PipelineSync:
-				return nil
-			case nil:
-				return errors.New("the server's answer ends too early")
-			}
-		}
-		var pe *pgconn.PgError
-		switch {
-		case err == nil:
-		case !errors.As(err, &pe) || pe.Severity == "FATAL":
-			return err
-		default:
-			if err := fail(err); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// granted reads what a try says of a key.
-func (r *round) granted(row [][]byte) error {
-	a, err := r.attempt(row)
-	if err != nil {
-		return err
-	}
-	a.ok = string(row[2]) == "t"
-	a.fence, err = strconv.ParseInt(string(row[4]), 10, 64)
-	return err
-}
-
-// drew reads the token of one reader.
-func (r *round) drew(row [][]byte) error {
-	a, err := r.attempt(row)
-	if err != nil {
-		return err
-	}
-	token, err1 := strconv.ParseInt(string(row[3]), 10, 64)
-	fence, err2 := strconv.ParseInt(string(row[4]), 10, 64)
-	a.tokens, a.fence = append(a.tokens, token), fence
-	return errors.Join(err1, err2)
-}
-
-func (r *round) attempt(row [][]byte) (*attempt, error) {
-	k, err := strconv.ParseInt(string(row[0]), 10, 64)
-	if err != nil {
-		return nil, err
-	}
-	a := r.trying[key{k: k, two: string(row[1]) == "t"}]
-	if a == nil {
-		return nil, fmt.Errorf("an answer about key %d, which was not asked for", k)
-	}
-	return a, nil
-}
-
 // readers are the keys for which tokens are drawn, once for each who asks. They are
 // drawn in a statement after the tries: it sees what the last writer left.
 func (r *round) readers() []keyed {
@@ -392,43 +237,6 @@ func (r *round) readers() []keyed {
 		}
 	}
 	return ks
-}
-
-// undo gives back what a statement may have taken that then failed: PostgreSQL
-// undoes everything of it but its advisory locks.
-func (r *round) undo(ctx context.Context, keys []keyed) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	rd := r.w.s.PgConn().ExecPrepared(ctx, "unlock", append(encodeKeys(keys), flags(keys, func(k keyed) bool { return k.shared }), []byte(r.w.a.channel)), nil, nil)
-	return rd.Read().Err
-}
-
-func encodeKeys(keys []keyed) [][]byte {
-	var b bytes.Buffer
-	for i, k := range keys {
-		b.WriteByte(",{"[boolIndex(i == 0)])
-		b.WriteString(strconv.FormatInt(k.k, 10))
-	}
-	b.WriteByte('}')
-	return [][]byte{b.Bytes(), flags(keys, func(k keyed) bool { return k.two })}
-}
-
-func flags(keys []keyed, of func(keyed) bool) []byte {
-	var b bytes.Buffer
-	for i, k := range keys {
-		b.WriteByte(",{"[boolIndex(i == 0)])
-		b.WriteByte("ft"[boolIndex(of(k))])
-	}
-	b.WriteByte('}')
-	return b.Bytes()
-}
-
-func boolIndex(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // asUnknown is err as an answer that says nothing for certain; nil stays nil.

@@ -5,7 +5,8 @@
 --
 -- Everything about a name changes in one statement, which holds the name's row
 -- and is refused if its version is not the one that the change was worked out
--- from. So nobody holds a lock of PostgreSQL while a client thinks.
+-- from. So nobody holds a lock of PostgreSQL while a client thinks. The function
+-- hand_on does the usual release by itself, under the name's row too.
 
 CREATE SCHEMA IF NOT EXISTS @;
 
@@ -109,3 +110,55 @@ CREATE TABLE @.fences (
     PRIMARY KEY (k, two)
 ) WITH (fillfactor = 70);
 CREATE SEQUENCE @.tokens;
+
+-- Gives back the claim with this ID and token, and hands the name on, in the usual
+-- cases: it is the only claim, and nobody is in line, or the first in line is alive
+-- and wants the name for itself. Else it does nothing and yields no row. Each of its
+-- statements sees what was committed before it (READ COMMITTED), so all after the
+-- first see the name as it is. The moment comes after that too: an ask that is refused
+-- later is refused for what this has done.
+CREATE FUNCTION @.hand_on(of text, by bytea, under bigint, channel text, most bigint)
+RETURNS TABLE (version bigint, took_over boolean, next bytea, place bigint, token bigint, ttl bigint, until bigint, dead boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    n     record;
+    head  record;
+    mine  bigint;
+    now   bigint;
+BEGIN
+    SELECT x.version, x.last, x.took_over INTO n FROM @.names x WHERE x.name = of FOR UPDATE;
+    IF NOT FOUND THEN RETURN; END IF;
+    now := (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
+    SELECT c.seq INTO mine FROM @.claims c
+    WHERE c.name = of AND c.id = by AND c.token = under AND c.state IN (1, 2) AND c.until > now
+    FOR UPDATE SKIP LOCKED; -- a guarded row is skipped
+    IF NOT FOUND THEN RETURN; END IF;
+    PERFORM FROM @.claims c WHERE c.name = of AND (c.state < 6 AND c.seq <> mine OR c.state = 6 AND c.origin <> '');
+    IF FOUND THEN RETURN; END IF;
+    SELECT c.seq, c.id, c.until, c.units = c.capacity AS whole INTO head FROM @.claims c
+    WHERE c.name = of AND c.state = 6 ORDER BY c.seq LIMIT 1;
+    IF head.seq IS NULL THEN
+        UPDATE @.names x SET version = n.version + 1, touched = now WHERE x.name = of;
+        DELETE FROM @.claims c WHERE c.name = of AND c.seq = mine;
+        version := n.version + 1;
+        took_over := n.took_over;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    IF NOT head.whole OR head.until <= now THEN RETURN; END IF;
+    version := n.version + 1;
+    took_over := false;
+    next := head.id;
+    place := head.seq;
+    token := n.last + 1;
+    until := least(now + most, head.until);
+    ttl := until - now;
+    dead := n.took_over;
+    UPDATE @.names x SET version = hand_on.version, last = hand_on.token, took_over = false, touched = now WHERE x.name = of;
+    DELETE FROM @.claims c WHERE c.name = of AND c.seq = mine;
+    UPDATE @.claims c SET state = 2, token = hand_on.token, fence = hand_on.token, since = now, until = hand_on.until, took_over = dead
+    WHERE c.name = of AND c.seq = place;
+    PERFORM pg_catalog.pg_notify(channel, pg_catalog.concat_ws(' ', 'h',
+        pg_catalog.encode(pg_catalog.substr(pg_catalog.sha256(next), 1, 16), 'hex'), place, token, token, ttl, until, dead::int));
+    RETURN NEXT;
+END $$;

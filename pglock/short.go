@@ -20,12 +20,11 @@ type memories struct {
 	all map[string]*memory
 }
 
-// A memory is what was known of a name that is free, or has one claim, and is not
-// waited for: the usual case of a lock that nobody contends for.
+// A memory is what was known of a name that is free and not waited for: the usual
+// case of a lock that nobody contends for.
 type memory struct {
 	version  int64
 	tookOver bool
-	only     *row // nil: it is free
 }
 
 // A shortcut is an operation in one statement. It does nothing unless the name is
@@ -33,7 +32,8 @@ type memory struct {
 type shortcut struct {
 	sql  string
 	args []any
-	// read reads the row that says that it was done, and returns what the name is now.
+	// read reads the row that says that it was done, and returns what is to be
+	// remembered of the name, or nil.
 	read func(rows pgx.Rows) (*memory, error)
 }
 
@@ -49,12 +49,8 @@ func (k *memories) note(n *name, written bool) {
 		version++
 	}
 	var m *memory
-	switch {
-	case version == 0 || len(n.rows) > 1:
-	case len(n.rows) == 0:
-		m = &memory{version: version, tookOver: n.tookOver}
-	case n.rows[0].is(driver.Held):
-		m = &memory{version: version, tookOver: n.tookOver, only: n.rows[0]}
+	if version > 0 && len(n.rows) == 0 {
+		m = &memory{version, n.tookOver}
 	}
 	k.set(n.key, m)
 }
@@ -85,11 +81,10 @@ func (w *writer) tryShort(b *batch) bool {
 		return false
 	}
 	o := b.ops[0][0]
-	m := w.s.known.get(o.name)
-	if o.short == nil || m == nil {
+	if o.short == nil {
 		return false
 	}
-	cut := o.short(m)
+	cut := o.short(w.s.known.get(o.name))
 	if cut == nil || !w.desk.wants(o) {
 		return false
 	}
@@ -97,7 +92,9 @@ func (w *writer) tryShort(b *batch) bool {
 	ctx, cancel := context.WithTimeout(b.ctx, callWait)
 	defer cancel()
 	var now *memory
+	did := false
 	err := w.session.run(ctx, w.s.sql.named(cut.sql), cut.args, func(rows pgx.Rows) (err error) {
+		did = true
 		now, err = cut.read(rows)
 		return err
 	})
@@ -114,7 +111,7 @@ func (w *writer) tryShort(b *batch) bool {
 		}
 		w.desk.answer(b, 0, err)
 		return true
-	case now == nil:
+	case !did:
 		return false // it is not what it was, or a guard holds it: the long way tells
 	}
 	w.s.known.set(o.name, now)
@@ -124,44 +121,53 @@ func (w *writer) tryShort(b *batch) bool {
 
 // take grants c if the name is free.
 func (m *memory) take(c driver.Claim, g *driver.Grant) *shortcut {
-	if m.only != nil || c.From != "" {
+	if m == nil || c.From != "" {
 		return nil
 	}
 	mode := c.Mode()
 	note := strings.ReplaceAll(c.Note, "\x00", "\uFFFD")
-	ttl, keep := micros(c.TTL), micros(c.Keep)
 	return &shortcut{
 		sql: "takeFree",
 		args: []any{
 			c.Name, m.version, mode == driver.Shared, mode == driver.Exclusive, []byte(c.ID), int32(c.Units), int32(c.Capacity),
-			ttl, micros(c.Patience), keep, micros(c.Delay), m.tookOver, note,
+			micros(c.TTL), micros(c.Patience), micros(c.Keep), micros(c.Delay), m.tookOver, note,
 		},
 		read: func(rows pgx.Rows) (*memory, error) {
-			var token, since int64
-			if err := rows.Scan(&token, &since); err != nil {
+			var token int64
+			if err := rows.Scan(&token); err != nil {
 				return nil, err
 			}
 			*g = driver.Grant{Token: uint64(token), TTL: c.TTL, TookOver: m.tookOver}
 			if mode != driver.Counted {
 				g.Fence = g.Token
 			}
-			r := &row{Name: c.Name, Seq: token, State: uint8(driver.Held), ID: []byte(c.ID), Token: token, Keep: keep}
-			return &memory{version: m.version + 1, only: r}, nil
+			return nil, nil
 		},
 	}
 }
 
-// giveBack releases c if it is the only claim and is not to be kept.
-func (m *memory) giveBack(c driver.Claim) *shortcut {
-	r := m.only
-	if r == nil || string(r.ID) != c.ID || c.Token != 0 && c.Token != uint64(r.Token) || c.Keep > 0 && r.Keep > 0 {
+// handOn releases c if it is the only claim and is not to be kept, and gives the name
+// to the first in line, if that wants it for itself: whoever holds a name exclusively
+// needs no memory of it.
+func (t *Table) handOn(c driver.Claim) *shortcut {
+	if c.Token == 0 || c.Keep > 0 {
 		return nil
 	}
 	return &shortcut{
-		sql:  "giveBack",
-		args: []any{c.Name, m.version, r.Seq},
+		sql:  "handOn",
+		args: []any{c.Name, []byte(c.ID), int64(c.Token), t.channel, micros(handOver)},
 		read: func(rows pgx.Rows) (*memory, error) {
-			return &memory{version: m.version + 1, tookOver: m.tookOver}, nil
+			m := new(memory)
+			x := news{kind: newsHanded}
+			var place, token, ttl, until *int64
+			var took *bool
+			if err := rows.Scan(&m.version, &m.tookOver, &x.id, &place, &token, &ttl, &until, &took); err != nil || place == nil {
+				return m, err
+			}
+			x.place, x.until = *place, *until
+			x.grant = driver.Grant{Token: uint64(*token), Fence: uint64(*token), TTL: span(*ttl), TookOver: *took}
+			t.subs.tell(digestOf(string(x.id)), x)
+			return nil, nil
 		},
 	}
 }

@@ -142,24 +142,11 @@ INSERT INTO @.claims AS c (name, seq, state, id, token, fence, units, capacity, 
                            heard, delay, died, took_over, origin, note)
 SELECT $1, d.last, 1, $5::bytea, d.last, CASE WHEN $3::bool OR $4::bool THEN d.last ELSE 0 END, $6::int4, $7::int4, t.now, t.now + $8::int8,
        $8::int8, $9::int8, $10::int8, t.now, $11::int8, false, $12::bool, ''::bytea, $13::text FROM done d, t
-RETURNING c.token, c.since;
+RETURNING c.token;
 
---: giveBack
--- Takes the only claim off a name that is not waited for, if it is live and the name
--- is as it was at the version $2.
-WITH old AS MATERIALIZED (
-    SELECT n.name FROM @.names n WHERE n.name = $1 AND n.version = $2 FOR UPDATE
-), doomed AS MATERIALIZED (
-    SELECT c.seq FROM @.claims c WHERE c.name = $1 AND c.seq = $3 AND c.state = 1 AND EXISTS (SELECT 1 FROM old)
-      AND c.until > (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint)
-    FOR UPDATE SKIP LOCKED
-), done AS (
-    UPDATE @.names n SET version = n.version + 1, touched = (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
-    WHERE n.name = $1 AND n.version = $2 AND EXISTS (SELECT 1 FROM doomed) RETURNING n.name
-), gone AS (
-    DELETE FROM @.claims c WHERE c.name = $1 AND c.seq = $3 AND EXISTS (SELECT 1 FROM done)
-)
-SELECT 1 FROM done;
+--: handOn
+-- See the schema.
+SELECT version, took_over, next, place, token, ttl, until, dead FROM @.hand_on($1, $2, $3, $4, $5);
 
 --: schema
 SELECT version FROM @.meta;

@@ -106,16 +106,20 @@ func openTable(ctx context.Context, p *params, opts TableOptions) (*Table, error
 // tableDialer makes sessions whose statements are transactions of their own at
 // READ COMMITTED, whatever the database's defaults are: each sees what was
 // committed before it began. A foreign transaction that holds a row is waited for
-// only a second.
+// only a second. Statements look up few rows, each by its key, in tables whose rows
+// live briefly: an index scan marks the entries of dead rows, which a bitmap scan
+// visits for ever, and the planner knows nothing of either.
 func tableDialer(p *params) *dialer {
 	return &dialer{
 		conn: p.conn, pooler: p.pooler, pooled: new(atomic.Bool),
 		settings: `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
 			SET search_path = pg_catalog; SET lock_timeout = '1s'; SET statement_timeout = '20s';
 			SET idle_session_timeout = 0; SET synchronous_commit = on;
-			SET jit = off; SET plan_cache_mode = force_generic_plan; SET client_encoding = 'UTF8'`,
+			SET jit = off; SET plan_cache_mode = force_generic_plan; SET client_encoding = 'UTF8';
+			SET enable_bitmapscan = off; SET enable_seqscan = off`,
 		local: `SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('lock_timeout', '1s', true),
-			pg_catalog.set_config('statement_timeout', '20s', true)`,
+			pg_catalog.set_config('statement_timeout', '20s', true), pg_catalog.set_config('enable_bitmapscan', 'off', true),
+			pg_catalog.set_config('jit', 'off', true)`,
 	}
 }
 
@@ -142,7 +146,12 @@ func (t *Table) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	g := new(driver.Grant) // its own, because the caller may leave before it is written
 	err = t.desk.do(ctx, c.Name,
-		func(n *name) (err error) { *g, err = n.acquire(c); return err },
+		func(n *name) (err error) {
+			if *g, err = n.acquire(c); errors.Is(err, driver.ErrHeld) && c.Patience > 0 {
+				t.subs.refused(c, n.now)
+			}
+			return err
+		},
 		func(m *memory) *shortcut { return m.take(c, g) })
 	t.subs.note(c, err == nil)
 	if err != nil {
@@ -248,6 +257,9 @@ func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 		got[i] = new(driver.Proof)
 		ops[i] = &op{name: c.Name, run: func(n *name) error {
 			*got[i] = n.renew(c)
+			if errors.Is(got[i].Err, driver.ErrHeld) {
+				t.subs.refused(c, n.now)
+			}
 			return nil
 		}}
 		todo = append(todo, ops[i])
@@ -283,8 +295,9 @@ func (t *Table) Release(ctx context.Context, c driver.Claim) error {
 	}
 	err := t.desk.do(ctx, c.Name,
 		func(n *name) error { return n.release(c) },
-		func(m *memory) *shortcut { return m.giveBack(c) })
+		func(*memory) *shortcut { return t.handOn(c) })
 	t.subs.note(c, false)
+	t.subs.forget(c)
 	return err
 }
 

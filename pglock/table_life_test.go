@@ -325,3 +325,49 @@ func TestRememberedNameIsNoAnswer(t *testing.T) {
 		t.Fatalf("released what had ended: %v", err)
 	}
 }
+
+// A hand-over is worked out a little before it is done, and a waiter that was
+// refused in between trusts what it is handed from the send of that ask on: it must
+// not be told more than what is left from there.
+func TestSlowHandOverIsTrustedNoLongerThanItLasts(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	a := open(t, with(t, rawURL, "", "journal", "on")) // the long way: read, work out, write
+	b := open(t, rawURL)
+	held, _ := drivertest.MustAcquire(t, a, mutex("x"))
+	w := mutex("x")
+	w.Patience = 20 * time.Second
+	refused(t, b, w)
+	signals, stop, err := b.(driver.Watcher).Watch(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	c := psql(t, rawURL)
+	exec(t, c, "BEGIN")
+	exec(t, c, "SELECT FROM dibs.claims WHERE state = 6 FOR UPDATE") // the write has to wait for it
+	released := make(chan error, 1)
+	go func() { released <- a.Release(t.Context(), held) }() // ends once the row is free
+	until(t, "a write that waits", func() bool {
+		return value[int](t, psql(t, rawURL), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") > 0
+	})
+	time.Sleep(300 * time.Millisecond) // within the second that it waits at most
+	asked := time.Now().UnixMicro()
+	refused(t, b, w)
+	exec(t, c, "ROLLBACK")
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+	for sig := range signals {
+		if sig.Grant == nil {
+			continue
+		}
+		// One machine, one clock.
+		end := value[int64](t, c, "SELECT until FROM dibs.claims WHERE state = 2")
+		if trusted := asked + sig.Grant.TTL.Microseconds(); trusted > end {
+			t.Fatalf("the hand-over is trusted for %v longer than it lasts", time.Duration(trusted-end)*time.Microsecond)
+		}
+		return
+	}
+}

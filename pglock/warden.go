@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
@@ -32,14 +33,17 @@ type warden struct {
 
 	mu     sync.Mutex // guards all below, and what requests say it does
 	queue  []*request
-	rouse  context.CancelFunc // ends the read; nil: it does not read
+	reads  net.Conn // that it sits in a read of; nil: it does not
 	closed bool
 
 	// Of the goroutine alone.
 	s     *session // nil: not connected
 	birth string   // when the backend began
 	held  map[key]*lock
+	least time.Duration // the shortest TTL since there was nothing held
 	grave grave
+	idle  *time.Timer // of linger: one for all, for a new one has to be told to the scheduler's poller
+	watch watchdog
 }
 
 // A lock is an advisory lock that the session holds, once, for one or more claims.
@@ -66,6 +70,7 @@ func newWarden(a *Advisory, hears bool) *warden {
 	w := &warden{a: a, more: make(chan struct{}, 1), held: make(map[key]*lock)}
 	d := *a.dial
 	w.dial = &d
+	w.idle = time.NewTimer(linger)
 	if hears {
 		w.dial.hear = func(n *pgconn.Notification) {
 			if k, ok := parseKey(n.Payload); ok && n.Channel == a.channel {
@@ -96,9 +101,9 @@ func (w *warden) submit(r *request) error {
 		return driver.ErrClosed
 	}
 	w.queue = append(w.queue, r)
-	if w.rouse != nil {
-		w.rouse()
-		w.rouse = nil
+	if w.reads != nil {
+		_ = w.reads.SetReadDeadline(longAgo)
+		w.reads = nil
 	}
 	select {
 	case w.more <- struct{}{}:
@@ -134,6 +139,8 @@ func (w *warden) run() {
 	for _, r := range w.take() {
 		r.answer(result{err: driver.ErrClosed})
 	}
+	w.idle.Stop()
+	w.watch.stop()
 	if w.s != nil {
 		w.s.bye()
 	}
@@ -169,14 +176,16 @@ func (w *warden) next() []*request {
 		}
 		return w.take()
 	}
-	t := time.NewTimer(linger)
-	defer t.Stop()
+	if w.dial.hear != nil && w.a.waited() {
+		return w.read() // news is heard only there
+	}
+	w.idle.Reset(linger)
 	select {
 	case <-w.more:
 		return w.take()
 	case <-w.a.life.Done():
 		return nil
-	case <-t.C:
+	case <-w.idle.C:
 	}
 	return w.read()
 }
@@ -184,27 +193,32 @@ func (w *warden) next() []*request {
 // read sits in a read of the connection until it is roused by a request, hears
 // something, or it is time to see whether the server is still there.
 func (w *warden) read() []*request {
-	ctx, cancel := context.WithTimeout(w.a.life, heartbeat)
-	defer cancel()
 	w.mu.Lock()
 	if len(w.queue) > 0 {
 		w.mu.Unlock()
 		return w.take()
 	}
-	w.rouse = cancel
+	late := time.Now().Add(heartbeat)
+	w.reads = w.s.raw
+	_ = w.reads.SetReadDeadline(late)
 	w.mu.Unlock()
-	err := w.s.PgConn().WaitForNotification(ctx)
+	err := w.s.PgConn().WaitForNotification(w.a.life)
 	w.mu.Lock()
-	w.rouse = nil
+	w.reads = nil
+	_ = w.s.raw.SetReadDeadline(time.Time{})
 	w.mu.Unlock()
+	rs := w.take()
 	switch {
 	case w.s.IsClosed():
 		w.die(err)
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return append(w.take(), &request{kind: requestPing, w: w, done: make(chan struct{})})
+	case len(rs) == 0 && !time.Now().Before(late):
+		rs = []*request{{kind: requestPing, w: w, done: make(chan struct{})}}
 	}
-	return w.take()
+	return rs
 }
+
+// longAgo is a deadline that ends a read at once.
+var longAgo = time.Unix(1, 0)
 
 // connect makes the session. The error is what requests are answered.
 func (w *warden) connect() error {
@@ -238,9 +252,9 @@ func (w *warden) setUp(s *session) error {
 	}
 	ctx, cancel := context.WithTimeout(w.a.life, callWait)
 	defer cancel()
-	names := []string{"try", "tryShared", "unlock", "ping", "hashtext"}
+	names := []string{"try", "tryOne", "tryShared", "unlock", "unlockOne", "ping", "hashtext"}
 	if w.a.opts.fenced {
-		names = append(names, "tryFenced", "tokens")
+		names = append(names, "tryFenced", "tryFencedOne", "firstFence", "tokens")
 	}
 	for _, name := range names {
 		if _, err := s.PgConn().Prepare(ctx, name, w.a.sql.named(name), nil); err != nil {
@@ -295,13 +309,10 @@ func (w *warden) die(error) {
 // limit is how long the server may be silent. A session whose locks would not be
 // trusted any more anyway need not be waited for.
 func (w *warden) limit() time.Duration {
-	shortest := callWait
-	for _, l := range w.held {
-		for _, c := range l.claims {
-			shortest = max(min(shortest, c.TTL), callWait/2)
-		}
+	if len(w.held) == 0 {
+		w.least = callWait
 	}
-	return shortest
+	return max(w.least, callWait/2)
 }
 
 // find returns the claim with this ID on k, and its lock.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -17,6 +18,7 @@ type subs struct {
 	mu    sync.Mutex // guards all below, and sends
 	byID  map[digest][]*sub
 	mine  map[digest]driver.Loss // the claims that this client's callers hold
+	asked map[digest]int64       // when, by the server, waiters' asks were refused last
 	feeds map[chan driver.Loss]bool
 	shut  bool
 }
@@ -29,7 +31,7 @@ type sub struct {
 }
 
 func newSubs() *subs {
-	return &subs{byID: make(map[digest][]*sub), mine: make(map[digest]driver.Loss), feeds: make(map[chan driver.Loss]bool)}
+	return &subs{byID: make(map[digest][]*sub), mine: make(map[digest]driver.Loss), asked: make(map[digest]int64), feeds: make(map[chan driver.Loss]bool)}
 }
 
 // Watch subscribes on behalf of c.
@@ -141,10 +143,50 @@ func (s *subs) note(c driver.Claim, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if held {
+		delete(s.asked, digestOf(c.ID))
 		s.mine[digestOf(c.ID)] = driver.Loss{Name: c.Name, ID: c.ID}
 	} else {
 		delete(s.mine, digestOf(c.ID))
 	}
+}
+
+// refused notes that the server refused the waiter c at its moment now. A waiter
+// trusts what it is handed from the send of its last ask on, because the hand-over
+// came later; but it was worked out a little before it was done, and the ask may
+// have come between. So what is told is cut to what is left from that ask on.
+func (s *subs) refused(c driver.Claim, now int64) {
+	id := digestOf(c.ID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.asked) >= maxMemories {
+		clear(s.asked) // whoever is told without a grant asks
+	}
+	s.asked[id] = max(s.asked[id], now)
+	for _, w := range s.byID[id] {
+		select {
+		case sig := <-w.ch: // it was cut by an earlier ask
+			sig.Grant = nil
+			w.ch <- sig
+		default:
+		}
+	}
+}
+
+// forget drops what was noted of the waiter c.
+func (s *subs) forget(c driver.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asked, digestOf(c.ID))
+}
+
+// leftLocked is for how long the waiter with this ID may trust what it was handed, from
+// its last ask on; 0: it has to ask.
+func (s *subs) leftLocked(id digest, x news) time.Duration {
+	asked, ok := s.asked[id]
+	if !ok || x.until <= asked {
+		return 0
+	}
+	return min(x.grant.TTL, span(x.until-asked))
 }
 
 // tell brings news to whom it concerns, if that is here.
@@ -162,8 +204,9 @@ func (s *subs) tell(id digest, x news) {
 					continue // told before
 				}
 				w.token = x.grant.Token
-				if x.grant.TTL > 0 {
+				if ttl := s.leftLocked(id, x); ttl > 0 {
 					sig.Grant = new(x.grant)
+					sig.Grant.TTL = ttl
 				}
 			}
 			w.send(sig)
