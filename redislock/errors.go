@@ -60,8 +60,8 @@ func failed(ctx context.Context, name string, err error) error {
 	if errors.Is(err, rueidis.ErrClosing) {
 		err = errGone // the connection was closed, and not the store
 	}
-	e, ok := rueidis.IsRedisErr(err)
-	if !ok {
+	var e *rueidis.RedisError // also of the greeting of a new connection
+	if !errors.As(err, &e) {
 		return fmt.Errorf("redis: no answer: %w", err)
 	}
 	return reply(name, e.Error())
