@@ -22,11 +22,16 @@ const forever = 10 * 365 * 24 * time.Hour
 type Book struct {
 	records driver.Records
 	prefix  string
+	took    func(time.Duration)
 }
 
-// New returns the book of a namespace.
-func New(records driver.Records, namespace string) *Book {
-	return &Book{records: records, prefix: "serve/" + namespace + "/"}
+// New returns the book of a namespace. took is told how long the store takes to
+// answer; it may be nil.
+func New(records driver.Records, namespace string, took func(time.Duration)) *Book {
+	if took == nil {
+		took = func(time.Duration) {}
+	}
+	return &Book{records: records, prefix: "serve/" + namespace + "/", took: took}
 }
 
 // callTime bounds one call of the store.
@@ -36,7 +41,9 @@ const callTime = 5 * time.Second
 func (b *Book) get(ctx context.Context, key string) (driver.Record, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	began := time.Now()
 	r, now, err := b.records.Get(ctx, b.prefix+key)
+	b.took(time.Since(began))
 	if err != nil {
 		return r, now, fmt.Errorf("reading %s: %w", key, err)
 	}
@@ -111,6 +118,8 @@ func editOnce[T any](ctx context.Context, b *Book, key string, s stamp, f func(v
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	began := time.Now()
+	defer func() { b.took(time.Since(began)) }()
 	if retention == 0 {
 		err = b.records.Delete(ctx, b.prefix+key, old.Version)
 	} else {

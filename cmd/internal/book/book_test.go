@@ -45,7 +45,7 @@ func open(t *testing.T) *book.Book {
 	t.Helper()
 	store := memlock.New(memlock.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	return book.New(&forgetful{Records: store}, "test")
+	return book.New(&forgetful{Records: store}, "test", nil)
 }
 
 func run(job string) book.Run {

@@ -17,12 +17,17 @@ func configFile(cmd *cobra.Command) *text {
 	return c
 }
 
+// configPath is where it is.
+func configPath(flag *text) string {
+	if v := os.Getenv("DIBS_CONFIG"); v != "" && !flag.given {
+		return v
+	}
+	return flag.value
+}
+
 // loadConfig reads it. Every mistake is said at once.
 func loadConfig(flag *text) (*config.Config, string, error) {
-	path := flag.value
-	if v := os.Getenv("DIBS_CONFIG"); v != "" && !flag.given {
-		path = v
-	}
+	path := configPath(flag)
 	c, err := config.Load(path)
 	var faults *config.Faults
 	switch {

@@ -57,7 +57,8 @@ that they already have; with nothing installed, on a file of this host.
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(), completesKeys(newLs()), completesKeys(newShow()), newVersion())
 	root.AddCommand(completesKeys(newFollow()), completesKeys(newHistory()), completesKeys(newForceUnlock()), newFence())
-	root.AddCommand(newConfig(), newDoctor(), newStore(), newCompletion(), newMan())
+	root.AddCommand(newServe(), newTrigger(), newJobs(), newRuns(), newLogs(), newNext(), newConfig())
+	root.AddCommand(newDoctor(), newStore(), newCompletion(), newMan())
 	return root
 }
 

@@ -43,6 +43,8 @@ func runScripts(t *testing.T, dir string, setUp func(env *testscript.Env) error)
 			"alive":   alive,
 			"holds":   holds,
 			"state":   state,
+			"serves":  serves,
+			"logs":    logs,
 			"proxied": proxied,
 			"network": network,
 			"admin":   admin,
@@ -185,4 +187,25 @@ func lookIn(ts *testscript.TestScript, name string) string {
 	}
 	ts.Fatalf("no %s in the PATH", name)
 	return ""
+}
+
+// serves FILE waits until a runner that logs to FILE serves, and sets SERVER.
+func serves(ts *testscript.TestScript, _ bool, args []string) {
+	until(ts, "it serves", func() bool {
+		data, _ := os.ReadFile(ts.MkAbs(args[0]))
+		_, rest, ok := strings.Cut(string(data), "msg=serving listen=")
+		if ok {
+			address, _, _ := strings.Cut(rest, " ")
+			ts.Setenv("SERVER", "http://"+address)
+		}
+		return ok
+	})
+}
+
+// logs FILE TEXT waits until FILE has TEXT.
+func logs(ts *testscript.TestScript, _ bool, args []string) {
+	until(ts, args[1], func() bool {
+		data, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && strings.Contains(string(data), args[1])
+	})
 }

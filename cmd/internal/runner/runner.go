@@ -40,6 +40,7 @@ type Observer struct {
 	Limited func(job string)
 	Next    func(job string, at time.Time)
 	Skew    func(d time.Duration) // of this instance's clock and the store's
+	Request func(d time.Duration) // one call of the store for a record
 }
 
 // A Runner is one instance. It is safe for concurrent use.
@@ -97,7 +98,7 @@ func New(ctx context.Context, opts Options) (*Runner, error) {
 	id := book.NewID()
 	r := &Runner{
 		id: id, opts: opts, client: client,
-		book:    book.New(records, opts.Config.Store.Namespace),
+		book:    book.New(records, opts.Config.Store.Namespace, opts.Observer.Request),
 		hub:     newHub(),
 		log:     opts.Log.With("instance", id),
 		running: make(map[string]*hand),

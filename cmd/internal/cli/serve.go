@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/cmd/internal/config"
+	"github.com/dibslock/dibs/cmd/internal/guard"
+	jobs "github.com/dibslock/dibs/cmd/internal/runner"
+	"github.com/dibslock/dibs/cmd/internal/telemetry"
+	"github.com/dibslock/dibs/cmd/internal/web"
+)
+
+const serveLong = `Run jobs on a schedule and on request, each once at a time across all the instances
+that share a store. There is no leader: start as many as you like, and kill any.
+
+TERM and INT drain: nothing new is begun, what runs may end within server.drain,
+and is then stopped; a second one stops it at once. HUP, or a change of the file,
+reloads the configuration; one with mistakes is told of and not taken.
+
+The store is --store, or store.url of the configuration, or what dibs run chooses.`
+
+func newServe() *cobra.Command {
+	store := text{kind: "URL"}
+	listen := text{kind: "ADDR"}
+	format := text{kind: "text|json", value: "text"}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run jobs on a schedule and on request, once across all instances",
+		Long:  serveLong,
+		Args:  none,
+	}
+	file := configFile(cmd)
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.VarP(&store, "store", "s", "where locks, runs and queues are")
+	f.Var(&listen, "listen", "where to listen, in place of server.listen")
+	f.Var(&format, "log-format", "of the lines on stderr")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !slices.Contains([]string{"text", "json"}, format.value) {
+			return usagef("--log-format %s: want text or json", quote(format.value))
+		}
+		s := &service{file: file, store: store, listen: listen.value, log: lineLogger(cmd.ErrOrStderr(), format.value)}
+		return s.run(cmd.Context())
+	}
+	return cmd
+}
+
+// lineLogger writes a line a fact.
+func lineLogger(w io.Writer, format string) *slog.Logger {
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, nil))
+	}
+	return slog.New(slog.NewTextHandler(w, nil))
+}
+
+// A service is one dibs serve.
+type service struct {
+	file   *text
+	store  text
+	listen string // in place of the configuration's; "": none
+	log    *slog.Logger
+}
+
+// load reads the configuration as this process is to use it.
+func (s *service) load() (*config.Config, *web.Users, error) {
+	c, _, err := loadConfig(s.file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.listen != "" {
+		c.Server.Listen = s.listen
+		host, _, err := net.SplitHostPort(s.listen)
+		if err != nil {
+			return nil, nil, usagef("--listen %s: want host:port, such as 127.0.0.1:8080", quote(s.listen))
+		}
+		if c.Server.Auth == nil && !config.Loopback(host) {
+			return nil, nil, failf(exitConfig, "--listen %s can be reached from elsewhere, and nobody would be asked who they are: configure server.auth, or listen on 127.0.0.1", s.listen)
+		}
+	}
+	users := web.Open()
+	if a := c.Server.Auth; a != nil {
+		if users, err = web.LoadUsers(a.TokensFile, a.Anonymous); err != nil {
+			return nil, nil, failf(exitConfig, "server.auth: %v", err)
+		}
+	}
+	return c, users, nil
+}
+
+// place is where the store is.
+func (s *service) place(c *config.Config) (place, error) {
+	if !s.store.given && c.Store.URL != "" {
+		return place{c.Store.URL, "from the configuration"}, nil
+	}
+	return choose(s.store)
+}
+
+// run serves until a signal ends it.
+func (s *service) run(ctx context.Context) error {
+	reaper := guard.NewReaper() // as process 1 it collects what jobs leave behind
+	defer reaper.Stop()
+	c, users, err := s.load()
+	if err != nil {
+		return err
+	}
+	at, err := s.place(c)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(at.url, "mem:") {
+		return failf(exitConfig, "can't use the store %s: it is this process's memory, and what was accepted would end with it\n%s", at, at.correction())
+	}
+	listener, err := net.Listen("tcp", c.Server.Listen)
+	if err != nil {
+		return failf(exitFailed, "can't listen: %v", err)
+	}
+	defer listener.Close()
+	store, err := at.open(ctx)
+	if err != nil {
+		return err
+	}
+	metrics := telemetry.New(store.Facts().Driver)
+	r, err := jobs.New(ctx, jobs.Options{
+		Config: c, Store: store, Log: s.log,
+		Hooks: dibs.JoinHooks(metrics.Hooks(), logHooks(s.log)), Observer: metrics.Observer(),
+		Who: fmt.Sprintf("%s@%s (pid %d)", userName(), hostName(), os.Getpid()), Version: programVersion(), Listen: listener.Addr().String(),
+	})
+	if err != nil {
+		return at.cannot("start the runner", "", err)
+	}
+	metrics.Up(r.Ready)
+	server := web.New(web.Options{Runner: r, Store: store, Users: users, Metrics: metrics.Handler(), Log: s.log, Version: programVersion()})
+	s.log.Info("serving", "listen", listener.Addr().String(), "store", at.String(), "jobs", len(c.Jobs), "instance", r.ID(), "version", programVersion())
+	if l := guard.Limits(); l != "" {
+		s.log.Warn("on this system " + l)
+	}
+	return (&serving{service: s, runner: r, web: server, listener: listener}).run(ctx)
+}
+
+// programVersion is what dibs version prints first.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

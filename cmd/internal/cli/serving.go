@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	jobs "github.com/dibslock/dibs/cmd/internal/runner"
+	"github.com/dibslock/dibs/cmd/internal/web"
+)
+
+// serving is a service from its start to its end.
+type serving struct {
+	*service
+	runner   *jobs.Runner
+	web      *web.Server
+	listener net.Listener
+	changed  time.Time // of the file, as last read
+}
+
+const (
+	// fileLook is how often the configuration's file is looked at.
+	fileLook = 2 * time.Second
+	// lastAnswers is how long requests under way may take when all work is over.
+	lastAnswers = 5 * time.Second
+	// lastWords is how long the store has to hear how it all ended.
+	lastWords = 10 * time.Second
+)
+
+// run serves until a signal, and then drains.
+func (s *serving) run(ctx context.Context) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	server := s.web.HTTP()
+	failed := make(chan error, 1)
+	go func() { failed <- s.serve(server) }() // ends with server.Shutdown
+	s.changed = s.modified()
+	look := time.NewTicker(fileLook)
+	defer look.Stop()
+	var err error
+	for over := false; !over; {
+		select {
+		case sig := <-signals:
+			if sig != syscall.SIGHUP {
+				s.log.Info("signal", "signal", sig.String())
+				over = true
+				break
+			}
+			s.reload()
+		case <-look.C:
+			if at := s.modified(); !at.Equal(s.changed) {
+				s.reload()
+			}
+		case err = <-failed:
+			over = true
+		case <-ctx.Done():
+			over = true
+		}
+	}
+	s.end(server, signals)
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return failf(exitFailed, "can't serve any more: %v", err)
+	}
+	return nil
+}
+
+func (s *serving) serve(server *http.Server) error {
+	c := s.runner.Config().Server.TLS
+	if c == nil {
+		return server.Serve(s.listener)
+	}
+	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	return server.ServeTLS(s.listener, c.Cert, c.Key)
+}
+
+// end drains: the work first, while the API still tells how it goes, then the API,
+// then the runner. A second signal hurries.
+func (s *serving) end(server *http.Server, signals <-chan os.Signal) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.runner.Config().Server.Drain.Duration)
+	defer cancel()
+	drained := make(chan struct{})
+	go func() { // ends when the work has
+		s.runner.Drain(ctx)
+		close(drained)
+	}()
+	for waiting := true; waiting; {
+		select {
+		case sig := <-signals:
+			if sig != syscall.SIGHUP {
+				s.log.Info("signal, stopping the jobs now", "signal", sig.String())
+				cancel()
+			}
+		case <-drained:
+			waiting = false
+		}
+	}
+	last, stop := context.WithTimeout(context.Background(), lastAnswers)
+	defer stop()
+	go func() { // streams have no end of their own
+		<-last.Done()
+		_ = server.Close()
+	}()
+	words, done := context.WithTimeout(context.Background(), lastWords)
+	defer done()
+	closed := make(chan error, 1)
+	go func() { closed <- s.runner.Close(words) }() // ends with words at the latest
+	_ = server.Shutdown(last)
+	if err := <-closed; err != nil {
+		s.log.Warn("not everything was given back", "err", err)
+	}
+	s.log.Info("ended")
+}
+
+// modified is when the configuration's file was changed; the zero time if that
+// can't be told.
+func (s *serving) modified() time.Time {
+	info, err := os.Stat(configPath(s.file))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// reload puts the file as it is now in force, or says why not.
+func (s *serving) reload() {
+	s.changed = s.modified()
+	c, users, err := s.load()
+	if err == nil {
+		err = s.runner.Reload(c)
+	}
+	if err != nil {
+		s.log.Error("the configuration was not reloaded; the old one is in force", "err", err)
+		return
+	}
+	s.web.SetUsers(users)
+}
