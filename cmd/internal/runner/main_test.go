@@ -3,6 +3,7 @@ package runner_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,18 +15,19 @@ import (
 
 	"github.com/dibslock/dibs/cmd/internal/book"
 	"github.com/dibslock/dibs/cmd/internal/config"
-	"github.com/dibslock/dibs/cmd/internal/guard"
 	"github.com/dibslock/dibs/cmd/internal/runner"
 	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/internal/servers"
 
 	_ "github.com/dibslock/dibs/sqlitelock"
 )
 
+// TestMain makes the test binary an instance too.
 func TestMain(m *testing.M) {
-	reaper := guard.NewReaper()
-	code := m.Run()
-	reaper.Stop()
-	os.Exit(code)
+	if os.Args[0] == "instance" {
+		os.Exit(standIn())
+	}
+	servers.Main(m)
 }
 
 // A fleet is some instances over one store.
@@ -147,6 +149,10 @@ func (f *fleet) end(r *runner.Runner, id string) book.Run {
 	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
 	defer cancel()
 	run, err := r.Wait(ctx, id)
+	for errors.Is(err, book.ErrNone) && ctx.Err() == nil { // a retry that is about to be written
+		time.Sleep(10 * time.Millisecond)
+		run, err = r.Wait(ctx, id)
+	}
 	if err != nil || !run.State.Ended() {
 		f.Fatalf("the run %s is %s after a minute: %v", id, run.State, err)
 	}

@@ -15,12 +15,14 @@ import (
 
 const (
 	// suspicion is after how long without a beat an instance's locks are tried.
-	suspicion = 1800 * time.Millisecond
+	suspicion = 1500 * time.Millisecond
 	// oblivion is after how long without a beat it is gone: what it had that no
 	// lock proves is given up.
 	oblivion = 10 * time.Second
-	// nearer is how often a suspect is looked at.
-	nearer = 250 * time.Millisecond
+	// lookPause is how often the others are looked at, and nearer how often a
+	// suspect is.
+	lookPause = beatPause / 2
+	nearer    = 200 * time.Millisecond
 )
 
 // A sight is when an instance was last seen to beat, by this instance's clock: no
@@ -39,7 +41,7 @@ func (r *Runner) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		pause = beatPause
+		pause = lookPause
 		r.obey(ctx)
 		if r.intake.Err() != nil {
 			continue // who goes takes nothing over

@@ -97,7 +97,7 @@ func (f *follower) run(ctx context.Context) {
 			f.sleep(ctx, min(early, time.Minute))
 			continue
 		}
-		if err := f.decide(ctx, tick, next); err != nil && ctx.Err() == nil {
+		if err := f.decide(ctx, tick, next, at.Add(ahead)); err != nil && ctx.Err() == nil {
 			f.r.log.Warn("the tick waits", "job", f.job.ID, "scheduled_at", next, "err", err)
 			f.sleep(ctx, time.Second)
 		}
@@ -113,14 +113,18 @@ func (f *follower) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// decide decides all ticks that are due, beginning with next.
-func (f *follower) decide(ctx context.Context, from book.Tick, next time.Time) error {
+// decide decides all ticks that are due, beginning with next; none that is due
+// after most, whatever this instance's clock says.
+func (f *follower) decide(ctx context.Context, from book.Tick, next, most time.Time) error {
 	if d := f.unsure; d != nil && from.Had(d.id) {
 		f.unsure = nil
 		f.carryOut(ctx, d)
 		return nil
 	}
 	now := f.r.now()
+	if now.After(most) {
+		now = most
+	}
 	d := &decision{id: book.NewID(), tick: next}
 	if f.job.Missed != "all" {
 		for d.before < maxMissed {
