@@ -25,7 +25,7 @@ func (labelsAsText) Encode(it attribute.Iterator) (text string) {
 		if text != "" {
 			text += ","
 		}
-		text += string(it.Attribute().Key) + "=" + it.Attribute().Value.Emit()
+		text += string(it.Attribute().Key) + "=" + it.Attribute().Value.String()
 	}
 	return text
 }
@@ -34,7 +34,7 @@ func (labelsAsText) Encode(it attribute.Iterator) (text string) {
 func attrs(s sdktrace.ReadOnlySpan) map[string]string {
 	m := map[string]string{}
 	for _, kv := range s.Attributes() {
-		m[string(kv.Key)] = kv.Value.Emit()
+		m[string(kv.Key)] = kv.Value.String()
 	}
 	return m
 }
