@@ -137,7 +137,9 @@ func (l *Locker) tryBatch(ctx context.Context, final bool) (*Lease, error) {
 	call, cancel := context.WithTimeout(ctx, l.client.set.CallTimeout)
 	defer cancel()
 	asked := c.clock.now()
+	sent := c.sent()
 	grants, err := batcher.AcquireAll(call, claims)
+	c.requested("acquire", sent, err)
 	if err == nil && len(grants) != len(claims) {
 		err = fmt.Errorf("%d grants for %d claims", len(grants), len(claims))
 	}

@@ -17,7 +17,7 @@
 //	dibs_lock_waiters{store}                       Locks that were refused and wait
 //	dibs_lock_renew_total{store,outcome}           renewals, a claim each: answered, unknown
 //	dibs_lock_renew_margin_seconds{store}          the least trust that was left when a renewal was sent
-//	dibs_lock_lost_total{store,reason}             expired, taken, revoked, max-hold, closed
+//	dibs_lock_lost_total{store,reason}             expired, taken, revoked, max-hold, closed, together
 //	dibs_lock_takeover_total{store}                grants whose holder before had expired or died
 //	dibs_lock_forced_total{store}                  leases that an operator took away
 //	dibs_store_up{store}                           1 if the latest request was answered, 0 if not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -53,8 +54,16 @@ func (f *faulty) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, 
 	return f.Store.Renew(ctx, cs)
 }
 
+func (f *faulty) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Grant, error) {
+	return f.Store.(driver.Batcher).AcquireAll(ctx, cs)
+}
+
 func (f *faulty) Watch(ctx context.Context, c driver.Claim) (<-chan driver.Signal, func(), error) {
 	return f.Store.(driver.Watcher).Watch(ctx, c)
+}
+
+func (f *faulty) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder, error] {
+	return f.Store.(driver.Lister).List(ctx, prefix)
 }
 
 func (f *faulty) Revoke(ctx context.Context, r driver.Revocation) error {
@@ -284,6 +293,36 @@ func TestForced(t *testing.T) {
 		must(t, r.client.Revoke(t.Context(), dibs.Revocation{Name: "a", Token: lease.Token()}))
 		<-lease.Context().Done()
 		r.want(map[string]float64{"dibs.lock.forced{store=mem}": 1, "dibs.lock.lost{reason=revoked,store=mem}": 1, "dibs.locks.held{store=mem}": 0})
+	})
+}
+
+// TestSeveralNames: each counts, and goes with the others.
+func TestSeveralNames(t *testing.T) {
+	in(t, otelhooks.Config{}, dibs.Settings{}, func(t *testing.T, r *rig) {
+		for _, end := range []func(*dibs.Lease){
+			func(l *dibs.Lease) { must(t, l.Release(t.Context())) },
+			func(l *dibs.Lease) {
+				for h, err := range r.client.Holders(t.Context(), "a") {
+					must(t, err)
+					must(t, r.client.Revoke(t.Context(), dibs.Revocation{Name: "a", Token: h.Token}))
+				}
+				<-l.Context().Done()
+			},
+		} {
+			lease, err := r.client.All(r.client.Mutex("a"), r.client.Mutex("b")).TryLock(t.Context())
+			must(t, err)
+			r.want(map[string]float64{"dibs.locks.held{store=mem}": 2})
+			end(lease)
+			r.want(map[string]float64{"dibs.locks.held{store=mem}": 0})
+		}
+		r.want(map[string]float64{
+			"dibs.lock.acquire{outcome=granted,store=mem}":                    4,
+			"dibs.store.request.duration{answered=true,op=acquire,store=mem}": 2,
+			"dibs.lock.hold{outcome=released,store=mem}":                      2,
+			"dibs.lock.lost{reason=revoked,store=mem}":                        1,
+			"dibs.lock.lost{reason=together,store=mem}":                       1,
+			"dibs.lock.forced{store=mem}":                                     1,
+		})
 	})
 }
 
