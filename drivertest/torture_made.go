@@ -178,24 +178,33 @@ func (p *proc) once() {
 }
 
 // convert makes a reader a writer, or a writer a reader, and returns the attempt
-// that l then belongs to, and its claim.
-func (p *proc) convert(l *dibs.Lease, id int, c driver.Claim) (int, driver.Claim) {
+// that l then belongs to, and its claim. It is not sure if it may be either: then
+// its holder may do what a reader may, and no more.
+func (p *proc) convert(l *dibs.Lease, id int, c driver.Claim) (_ int, _ driver.Claim, sure bool) {
 	if p.Facts.Waived(21) != "" || p.Facts.Modes&driver.Shared == 0 || c.Mode() == driver.Counted || p.rng.IntN(3) > 0 {
-		return id, c
+		return id, c, true
 	}
 	to, convert := Mutex(c.Name, p.ttl), l.Upgrade
 	if c.Mode() == driver.Exclusive {
 		to, convert = Reader(c.Name, p.ttl), l.Downgrade
 	}
+	before := p.history.Now()
 	ctx, cancel := context.WithTimeout(p.life, p.upTo(1))
 	defer cancel()
 	next := p.begin(to, false)
-	if err := convert(ctx); err != nil {
+	err := convert(ctx)
+	switch {
+	case err == nil:
+		p.tally.add("converted", 1)
+		p.history.Add(judge.Event{Kind: judge.Letting, At: before, Attempt: id, Proc: p.number, Key: c.Name})
+		p.won(next, to, l.Token(), l.Fence())
+		return next, to, true
+	case to.Mode() == driver.Exclusive:
 		p.failed(next, to, false, err)
-		return id, c
+		return id, c, true
 	}
-	p.tally.add("converted", 1)
-	p.tell(judge.Letting, id, c, 0)
-	p.won(next, to, l.Token(), l.Fence())
-	return next, to
+	p.tally.add("unsure", 1)
+	p.failed(next, to, true, err)
+	p.history.Add(judge.Event{Kind: judge.Lost, At: before, Attempt: id, Proc: p.number, Key: c.Name})
+	return id, c, false
 }

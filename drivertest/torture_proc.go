@@ -123,7 +123,11 @@ func (p *proc) attempt(c driver.Claim) {
 	}
 	p.tally.add("granted", 1)
 	p.won(id, c, lease.Token(), lease.Fence())
-	id, c = p.convert(lease, id, c)
+	id, c, sure := p.convert(lease, id, c)
+	if !sure {
+		_ = lease.Release(context.WithoutCancel(p.life))
+		return
+	}
 	if !p.hold(lease, id, c) || p.life.Err() != nil && p.dead() {
 		p.tell(judge.Lost, id, c, 0)
 		p.tally.add("lost", 1)
