@@ -216,6 +216,9 @@ func (j *Job) checkWork(d *decoder, at string) {
 		if req, err := http.NewRequest(h.Method, "http://x", nil); err != nil || req == nil {
 			d.fault(under(at, "method"), "%q is no method", h.Method)
 		}
+		if h.SendFence && j.Concurrency > 1 {
+			d.fault(under(at, "send_fence"), "with a concurrency of %d a run has no fence", j.Concurrency)
+		}
 		for _, code := range h.Expect.Status {
 			if code < 100 || code > 599 {
 				d.fault(under(under(at, "expect"), "status"), "%d is no status", code)

@@ -95,7 +95,7 @@ type HTTP struct {
 	Body      string            `yaml:"body" doc:"a template"`
 	Expect    Expect            `yaml:"expect" doc:"what counts as success"`
 	Timeout   Duration          `yaml:"timeout" doc:"of the request; default 30s"`
-	SendFence bool              `yaml:"send_fence" doc:"send the fencing token, as Dibs-Fence"`
+	SendFence bool              `yaml:"send_fence" doc:"send the lock and its fencing token, as Dibs-Name and Dibs-Fence; concurrency must be 1"`
 }
 
 // Expect is what an answer must be to count as success.

@@ -118,6 +118,7 @@ jobs:
     lock: "l{y}"
   d: {}
   e: { command: "${NOPE}" , on_conflict: maybe }
+  f: { concurrency: 2, http: { url: "http://x", send_fence: true } }
 `
 	_, err := config.Parse("dibs.yaml", []byte(text), env)
 	var faults *config.Faults
@@ -142,6 +143,7 @@ jobs:
 		"19:3: jobs.d: it has no work",
 		"20:8: jobs.e.command: the environment has no variable NOPE",
 		`20:29: jobs.e.on_conflict: "maybe": want skip, wait, queue`,
+		"21:49: jobs.f.http.send_fence: with a concurrency of 2 a run has no fence",
 		"    6 |     scedule: \"@daily\"\n      |     ^",
 	} {
 		if !strings.Contains(err.Error(), want) {

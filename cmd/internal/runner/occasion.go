@@ -10,6 +10,7 @@ import (
 	"github.com/dibslock/dibs/cmd/internal/book"
 	"github.com/dibslock/dibs/cmd/internal/config"
 	"github.com/dibslock/dibs/cmd/internal/executor"
+	"github.com/dibslock/dibs/fence"
 )
 
 // environment is what a command has: this process's own, without what is the
@@ -58,7 +59,9 @@ func (r *Runner) request(target config.Target, run book.Run, o config.Occasion) 
 	header.Set("Dibs-Run-Id", run.ID)
 	header.Set("Dibs-Job", run.Job)
 	if h.SendFence {
-		header.Set("Dibs-Fence", strconv.FormatUint(run.Fence, 10))
+		if err := fence.SetHeader(header, fence.Of(run.Lock, run.Fence)); err != nil {
+			return nil, err
+		}
 	}
 	if run.Trace != "" {
 		header.Set("Traceparent", run.Trace)
