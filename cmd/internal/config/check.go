@@ -48,6 +48,9 @@ func (s *Server) check(d *decoder) {
 	} else if s.Auth == nil && !Loopback(host) {
 		d.fault(under("server", "listen"), "%s can be reached from elsewhere, and nobody would be asked who they are: configure server.auth, or listen on 127.0.0.1", s.Listen)
 	}
+	if s.MaxRuns < 1 || s.MaxRuns > 1000 {
+		d.fault(under("server", "max_runs"), "want 1 to 1000") // they fit in one record
+	}
 	if a := s.Auth; a != nil {
 		oneOf(d, under(under("server", "auth"), "anonymous"), a.Anonymous, "none", "read", "run")
 		if a.TokensFile == "" {

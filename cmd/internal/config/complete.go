@@ -12,6 +12,7 @@ func (c *Config) complete() {
 	c.Store.Namespace = cmp.Or(c.Store.Namespace, "default")
 	c.Server.Listen = cmp.Or(c.Server.Listen, "127.0.0.1:8080")
 	c.Server.Drain.Duration = cmp.Or(c.Server.Drain.Duration, 30*time.Second)
+	c.Server.MaxRuns = cmp.Or(c.Server.MaxRuns, 256)
 	if a := c.Server.Auth; a != nil {
 		a.Anonymous = cmp.Or(a.Anonymous, "none")
 	}

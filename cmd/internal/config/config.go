@@ -23,10 +23,11 @@ type Store struct {
 
 // A Server says how the runner is reached.
 type Server struct {
-	Listen string   `yaml:"listen" doc:"host:port; default 127.0.0.1:8080. Any but a loopback address needs auth"`
-	Drain  Duration `yaml:"drain" doc:"how long running jobs may take to end after TERM; default 30s"`
-	Auth   *Auth    `yaml:"auth" doc:"who may do what"`
-	TLS    *TLS     `yaml:"tls" doc:"serve HTTPS"`
+	Listen  string   `yaml:"listen" doc:"host:port; default 127.0.0.1:8080. Any but a loopback address needs auth"`
+	Drain   Duration `yaml:"drain" doc:"how long running jobs may take to end after TERM; default 30s"`
+	MaxRuns int      `yaml:"max_runs" doc:"how many runs this instance has in hand at once; default 256"`
+	Auth    *Auth    `yaml:"auth" doc:"who may do what"`
+	TLS     *TLS     `yaml:"tls" doc:"serve HTTPS"`
 }
 
 // An Auth says who may do what.

@@ -30,6 +30,7 @@ store: { url: "${STORE}", namespace: prod }
 server:
   listen: 127.0.0.1:8080
   drain: 30s
+  max_runs: 100
   auth: { tokens_file: /run/secrets/tokens, anonymous: read }
   tls: { cert: a.pem, key: b.pem }
 defaults: { ttl: 30s, grace: 5s, timezone: UTC, history: { keep: 30d, max_runs: 1000, log_bytes: 64KiB } }

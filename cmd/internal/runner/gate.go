@@ -83,6 +83,9 @@ func (r *Runner) gate(ctx context.Context, target config.Target, q Request) (Acc
 			return a, err
 		}
 	}
+	if !r.room() {
+		return Accepted{}, ErrCrowded
+	}
 	switch target.OnConflict {
 	case "queue":
 		return r.enqueue(ctx, target, q)
@@ -101,6 +104,21 @@ func (r *Runner) enter() bool {
 	}
 	r.works.Add(1)
 	return true
+}
+
+// room tells whether this instance may take one more run in hand. It is near
+// enough: those that are being taken aren't counted.
+func (r *Runner) room() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.running)+len(r.lines) < r.Config().Server.MaxRuns
+}
+
+// inHand is how many runs this instance has.
+func (r *Runner) inHand() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.running)
 }
 
 // replay looks for what the key started.
@@ -144,6 +162,9 @@ func (r *Runner) newRun(target config.Target, q Request, state book.State) book.
 	}
 	if run.ID == "" {
 		run.ID = book.NewID()
+	}
+	if run.Trace == "" {
+		run.Trace = newTrace()
 	}
 	if !q.Tick.IsZero() {
 		tick := q.Tick.UTC()

@@ -148,7 +148,7 @@ func (r *Runner) next(ctx context.Context, job string) (empty bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if state.Paused != nil { // what was accepted waits for the job to be resumed
+	if state.Paused != nil || r.inHand() >= r.Config().Server.MaxRuns { // what was accepted waits
 		r.rest(time.Second)
 		return false, nil
 	}

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"crypto/rand"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -33,6 +35,13 @@ func (r *Runner) environment(target config.Target, run book.Run) []string {
 		env = append(env, "TRACEPARENT="+run.Trace)
 	}
 	return env
+}
+
+// newTrace begins a trace (W3C Trace Context).
+func newTrace() string {
+	var id [24]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	return fmt.Sprintf("00-%x-%x-01", id[:16], id[16:])
 }
 
 // request is the HTTP work of a run. Its key is the run's: all attempts have one,

@@ -36,6 +36,8 @@ type Accepted struct {
 var (
 	// ErrNoJob: there is no job of that id.
 	ErrNoJob = errors.New("there is no such job")
+	// ErrCrowded: the instance has as many runs in hand as it may.
+	ErrCrowded = errors.New("this instance has as many runs in hand as server.max_runs allows")
 	// ErrKeyReused: the key was used for another request.
 	ErrKeyReused = errors.New("the Idempotency-Key was used before, for another request")
 )
@@ -105,6 +107,8 @@ func reasonOf(err error) string {
 		return "queue-full"
 	case errors.Is(err, ErrDraining):
 		return "draining"
+	case errors.Is(err, ErrCrowded):
+		return "crowded"
 	}
 	return ""
 }

@@ -484,3 +484,17 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestAnInstanceHasSoManyRunsInHand and no more, whatever ids it is asked for.
+func TestAnInstanceHasSoManyRunsInHand(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	r := f.start("  '{id}': { command: [sleep, '60'], grace: 50ms }\nserver: { max_runs: 3 }\n", 0)
+	for i := range 5 {
+		got, err := r.Trigger(t.Context(), runner.Request{Job: "job" + strconv.Itoa(i), Trigger: "http"})
+		if i < 3 && (err != nil || got.Run.Trace == "") || i >= 3 && !errors.Is(err, runner.ErrCrowded) {
+			t.Errorf("run %d: %+v, %v", i, got.Run, err)
+		}
+		f.await("it is in hand", func() bool { return len(f.log.with("msg=started")) == min(i+1, 3) })
+	}
+}

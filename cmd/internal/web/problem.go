@@ -116,6 +116,8 @@ func refusal(err error) error {
 		return p
 	case errors.As(err, &full):
 		return problem(http.StatusTooManyRequests, "queue-full", "%v", full).retry(time.Second)
+	case errors.Is(err, runner.ErrCrowded):
+		return problem(http.StatusTooManyRequests, "crowded", "%v; ask another one", err).retry(time.Second)
 	case errors.Is(err, runner.ErrDraining):
 		return problem(http.StatusServiceUnavailable, "draining", "%v; ask another one", err).retry(time.Second)
 	case errors.Is(err, errors.ErrUnsupported):
