@@ -24,6 +24,7 @@ gcc:gcc libc6-dev:
 redis-cli:redis-tools:
 node:nodejs:
 npm:npm:
+promtool:prometheus:
 __init__.py:python3-redis:/usr/lib/python3/dist-packages/redis
 '
 

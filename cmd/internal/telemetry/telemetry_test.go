@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"testing"
@@ -66,6 +67,15 @@ func TestSeriesDontGrowWithKeys(t *testing.T) {
 		if f.GetName() == "dibs_lock_hold_seconds" && f.GetMetric()[0].GetHistogram().GetSampleCount() != 10_001 {
 			t.Errorf("%v", f)
 		}
+	}
+}
+
+// TestRulesFire when they should, and not otherwise.
+func TestRulesFire(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("promtool", "test", "rules", "../../../deploy/prometheus/tests.yml").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v (is promtool not installed? run scripts/servers.sh)\n%s", err, out)
 	}
 }
 
