@@ -32,8 +32,7 @@ func schemaOf(t reflect.Type) map[string]any {
 		return schemaOf(t.Elem())
 	case reflect.Struct:
 		properties := make(map[string]any)
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			if name := f.Tag.Get("yaml"); name != "" && name != "-" {
 				one := schemaOf(f.Type)
 				one["description"] = f.Tag.Get("doc")

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -128,9 +129,7 @@ func (t Target) With(given map[string]string) (Target, error) {
 	for name := range t.shape.allowed {
 		params[name] = ""
 	}
-	for name, value := range t.Params {
-		params[name] = value
-	}
+	maps.Copy(params, t.Params)
 	for name, value := range given {
 		re := t.shape.allowed[name]
 		switch {

@@ -44,15 +44,15 @@ func New(id string, expressions []string, loc *time.Location, jitter time.Durati
 
 func parse(text string, loc *time.Location) (part, error) {
 	if strings.Contains(text, "TZ=") {
-		return nil, errors.New("write the time zone as timezone:")
+		return nil, errors.New("the time zone has a key of its own, timezone")
 	}
 	if every, ok := strings.CutPrefix(text, "@every "); ok {
 		d, err := time.ParseDuration(every)
 		switch {
 		case err != nil:
-			return nil, errors.New("want @every and a duration, such as @every 10m")
+			return nil, errors.New("want @every and a duration, such as 10m")
 		case d < time.Second:
-			return nil, errors.New("@every takes at least 1s")
+			return nil, errors.New("@every takes 1s or more")
 		}
 		return interval(d), nil
 	}

@@ -184,7 +184,8 @@ func (s *site) matches(req *http.Request, a answer) {
 	kind := a.Header.Get("Content-Type")
 	at := []string{"paths", route, strings.ToLower(req.Method), "responses", status, "content", kind, "schema"}
 	var node any = s.doc.tree
-	where := "openapi.json#"
+	var where strings.Builder
+	where.WriteString("openapi.json#")
 	for _, key := range at {
 		m, _ := node.(map[string]any)
 		if node = m[key]; node == nil {
@@ -194,12 +195,12 @@ func (s *site) matches(req *http.Request, a answer) {
 			s.Errorf("%s %s answers %d %s, of which the document has no %s\n%s", req.Method, req.URL, a.StatusCode, kind, key, a.text)
 			return
 		}
-		where += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+		where.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(key)))
 	}
 	if kind == "text/plain; charset=utf-8" {
 		return
 	}
-	schema, err := s.doc.compiler.Compile(where)
+	schema, err := s.doc.compiler.Compile(where.String())
 	if err != nil {
 		s.Fatal(err)
 	}

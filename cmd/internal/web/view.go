@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -167,10 +168,8 @@ func instanceOf(in book.Instance, self string) Instance {
 
 // allowed tells whether a job takes a method.
 func allowed(j *config.Job, method string) bool {
-	for _, m := range j.Methods {
-		if m == method {
-			return true
-		}
+	if slices.Contains(j.Methods, method) {
+		return true
 	}
 	return method == http.MethodPost && len(j.Methods) == 0
 }
