@@ -15,12 +15,18 @@ import (
 	"github.com/dibslock/dibs/fence"
 )
 
-// environment is what a command has: this process's own, without what is the
-// runner's, and what the run is.
+// ours are the variables that a command gets, and those that a dibs run around
+// this process may have set.
+var ours = []string{
+	"DIBS_KEY", "DIBS_KEYS", "DIBS_FENCE", "DIBS_RUN_ID", "DIBS_SLOT", "DIBS_MODE", "DIBS_TTL", "DIBS_STORE",
+	"DIBS_JOB", "DIBS_ATTEMPT", "DIBS_TRIGGER", "TRACEPARENT",
+}
+
+// environment is what a command has: this process's own, and what the run is.
 func (r *Runner) environment(target config.Target, run book.Run) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return strings.HasPrefix(name, "DIBS_") || name == "TRACEPARENT"
+		return slices.Contains(ours, name)
 	})
 	env = append(env,
 		"DIBS_KEY="+run.Lock,

@@ -14,11 +14,12 @@ import (
 	"github.com/dibslock/dibs/cmd/internal/web"
 )
 
-// TestManyRequests: 200 a second of all kinds are answered by 2xx, 409 and 429
-// alone, and leave nothing behind in the process. DIBS_LOAD says for how long.
-func TestManyRequests(t *testing.T) {
+// TestTortureRequests: 200 a second of all kinds are answered by 2xx, 409 and 429
+// alone, and leave nothing behind in the process. DIBS_TORTURE_FOR says for how
+// long.
+func TestTortureRequests(t *testing.T) {
 	long := 2 * time.Second
-	if text := os.Getenv("DIBS_LOAD"); text != "" {
+	if text := os.Getenv("DIBS_TORTURE_FOR"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
