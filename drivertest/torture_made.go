@@ -48,7 +48,7 @@ func (p *proc) stopped(id int, c driver.Claim, kept bool) {
 func (p *proc) lead() {
 	c := Mutex(p.names[p.rng.IntN(len(p.names))], p.ttl)
 	e := p.client.Election(c.Name)
-	ctx, cancel := context.WithTimeout(p.life, p.upTo(12))
+	ctx, cancel := context.WithTimeout(p.life, p.upTo(6))
 	defer cancel()
 	id := p.begin(c, false) // of the campaign that comes next
 	down := make(chan struct{})

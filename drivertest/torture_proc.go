@@ -45,7 +45,7 @@ func (p *proc) run() {
 		switch want := p.want(); {
 		case p.client == nil:
 			p.plain(want)
-		case p.rng.IntN(3) == 0:
+		case p.rng.IntN(6) == 0:
 			p.made()
 		default:
 			p.attempt(want)

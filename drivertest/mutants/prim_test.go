@@ -300,12 +300,6 @@ var convertMutants = []mutant{
 		edit: edit{"core.go", "\t\t\t\tc.undoer.add(other, c.clock.now())\n", "\t\t\t\t_ = other\n"},
 	},
 	{
-		law: 21, what: "gives the old claim back late, and the torture convicts",
-		edit: edit{"convert.go", "until := v.lease, trustedUntil(asked, g.TTL)", "until := v.lease, trustedUntil(asked, 3*g.TTL)"},
-		more: []edit{{"convert.go", "l.due = 0, nil, asked+g.TTL/3", "l.due = 0, nil, asked+2*g.TTL"}},
-		run:  "^TestConformance$/^torture$",
-	},
-	{
 		law: 21, what: "stays open for ever",
 		edit: edit{"convert.go", "\t\t\tc.keeper.finish(v)\n\t\t\treturn\n", "\t\t\treturn\n"},
 	},
