@@ -36,6 +36,8 @@ live: ## the stores' laws in real time, which mostly wait
 	$(GO) test -timeout 15m -p 3 -parallel 64 -run 'Conformance' $(STORES)
 	@echo "== many leases"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES)
+	@echo "== the command on every server"
+	$(GO) test -timeout 15m -parallel 6 -run 'ScriptsOnServers' ./cmd/internal/cli
 
 mutants: ## two mutants of every law must be caught; all of them: make mutants MUTANTS=all
 	@echo "== mutants"

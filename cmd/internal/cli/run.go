@@ -135,7 +135,7 @@ func newRun() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.VarP(&r.store, "store", "s", "where the locks are, such as sqlite:///var/lib/dibs/locks.db")
+	f.VarP(&r.store, "store", "s", "where the locks are, such as sqlite:///var/lib/dibs/locks.db or redis://host")
 	f.Var(&r.wait, "wait", "wait in line; with --wait=DUR for at most DUR, and also for a store that is down")
 	f.Lookup("wait").NoOptDefVal = waitForever
 	f.VarP(&r.slots, "slots", "n", "let up to N hold the key at once")

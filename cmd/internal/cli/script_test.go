@@ -17,14 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestScripts runs testdata/*.txtar, each in parallel with a SQLite store of its
+// TestScripts runs testdata/*.txtar and testdata/every/*.txtar, each in parallel with a SQLite store of its
 // own. Beside testscript's commands they have those below.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	runScripts(t, "testdata", func(env *testscript.Env) error {
-		sqliteBed(env)
-		return nil
-	})
+	for _, dir := range []string{"testdata", "testdata/every"} {
+		runScripts(t, dir, func(env *testscript.Env) error {
+			sqliteBed(env)
+			return nil
+		})
+	}
 }
 
 // runScripts runs the scripts in dir, each with a store that setUp makes.

@@ -23,7 +23,7 @@ import (
 // The scripts below testdata run on real servers, which all of them share, each
 // with a namespace of its own:
 //
-//	every       on every store that has all that the command can ask for
+//	every       on every store that has all that the command can ask for, SQLite too
 //	servers     on the servers among them
 //	remote      on every server
 //	redis, postgres, pgadvisory
@@ -31,17 +31,19 @@ import (
 // They know these variables: DIBS_STORE_URL; SCHEME; OFF, the store without its
 // journal; LOCKER and WRONG, the store for the user locker with the password s3cret
 // and with another; FRESH, a store that was not made yet.
-func TestScriptsOnEveryStore(t *testing.T) {
+func TestScriptsOnServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector every dibs takes its time to start: make live runs these")
+	}
 	t.Parallel()
 	redis, postgres := servers.SharedRedis(t), sharedPostgres(t)
 	beds := map[string]func(*testscript.Env) error{
-		"sqlite":     func(env *testscript.Env) error { sqliteBed(env); return nil },
 		"redis":      func(env *testscript.Env) error { return redisBed(t, env, redis) },
 		"postgres":   func(env *testscript.Env) error { return postgresBed(t, env, postgres, "postgres") },
 		"pgadvisory": func(env *testscript.Env) error { return postgresBed(t, env, postgres, "pgadvisory") },
 	}
 	for dir, stores := range map[string][]string{
-		"every":      {"sqlite", "redis", "postgres"},
+		"every":      {"redis", "postgres"},
 		"servers":    {"redis", "postgres"},
 		"remote":     {"redis", "postgres", "pgadvisory"},
 		"redis":      {"redis"},
