@@ -47,16 +47,20 @@ func Schemes() []string {
 
 // home tells which package registers a scheme.
 var home = map[string]string{
-	"mem":        "github.com/dibslock/dibs/memlock",
-	"sqlite":     "github.com/dibslock/dibs/sqlitelock",
-	"redis":      "github.com/dibslock/dibs/redislock",
-	"rediss":     "github.com/dibslock/dibs/redislock",
-	"redis+unix": "github.com/dibslock/dibs/redislock",
-	"redlock":    "github.com/dibslock/dibs/redislock",
-	"redlocks":   "github.com/dibslock/dibs/redislock",
-	"postgres":   "github.com/dibslock/dibs/pglock",
-	"postgresql": "github.com/dibslock/dibs/pglock",
-	"pgadvisory": "github.com/dibslock/dibs/pglock",
+	"mem":             "github.com/dibslock/dibs/memlock",
+	"sqlite":          "github.com/dibslock/dibs/sqlitelock",
+	"redis":           "github.com/dibslock/dibs/redislock",
+	"rediss":          "github.com/dibslock/dibs/redislock",
+	"redis+unix":      "github.com/dibslock/dibs/redislock",
+	"redlock":         "github.com/dibslock/dibs/redislock",
+	"redlocks":        "github.com/dibslock/dibs/redislock",
+	"redis-sentinel":  "github.com/dibslock/dibs/redislock",
+	"rediss-sentinel": "github.com/dibslock/dibs/redislock",
+	"redis-cluster":   "github.com/dibslock/dibs/redislock",
+	"rediss-cluster":  "github.com/dibslock/dibs/redislock",
+	"postgres":        "github.com/dibslock/dibs/pglock",
+	"postgresql":      "github.com/dibslock/dibs/pglock",
+	"pgadvisory":      "github.com/dibslock/dibs/pglock",
 }
 
 // Open opens the store that rawURL names. An unknown scheme is an ErrRejected

@@ -22,6 +22,7 @@ const maxUnder = 512
 // conn is one connection: a client that dials once and never again, so that no
 // call ever waits for a dial in it.
 type conn struct {
+	addr   string
 	client rueidis.Client
 	raw    atomic.Pointer[tracked]
 	lost   chan struct{} // closed when the connection is
@@ -39,7 +40,7 @@ type conn struct {
 
 // dial makes a connection. It ends when ctx does, at the latest by opt's dialer.
 func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
-	c := &conn{lost: make(chan struct{}), seats: make(chan struct{}, maxUnder)}
+	c := &conn{addr: opt.InitAddress[0], lost: make(chan struct{}), seats: make(chan struct{}, maxUnder)}
 	var dialled atomic.Bool
 	network := "tcp"
 	if len(opt.InitAddress[0]) > 0 && opt.InitAddress[0][0] == '/' {
@@ -100,6 +101,17 @@ func (t *tracked) Close() error {
 
 // do sends cmd and waits for the answer, or for the end of ctx.
 func (c *conn) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	return c.seated(ctx, func() rueidis.RedisResult { return c.client.Do(ctx, cmd) })
+}
+
+// both sends two commands with nothing between them, and waits for the answer to
+// the second.
+func (c *conn) both(ctx context.Context, one, two rueidis.Completed) rueidis.RedisResult {
+	return c.seated(ctx, func() rueidis.RedisResult { return c.client.DoMulti(ctx, one, two)[1] })
+}
+
+// seated makes a call when there is a seat for it.
+func (c *conn) seated(ctx context.Context, call func() rueidis.RedisResult) rueidis.RedisResult {
 	select {
 	case c.seats <- struct{}{}:
 	default:
@@ -112,7 +124,7 @@ func (c *conn) do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResul
 		}
 	}
 	number := c.calls.Add(1)
-	r := c.client.Do(ctx, cmd)
+	r := call()
 	if err := r.NonRedisError(); err != nil && ctx.Err() != nil {
 		c.gaveUp(number)
 		return r

@@ -47,7 +47,7 @@ func (s *Store) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		x.replicas()
 		x.clients()
 	}
-	x.wire(s.link.opt)
+	x.wire(s.link.options())
 	err = s.diagnosed(ctx, s.ask(ctx, func(b rueidis.Builder) rueidis.Completed {
 		return b.Publish().Channel(s.keys.prefix + ":to:nobody").Message("").Build()
 	}).Error())

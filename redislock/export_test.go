@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -31,6 +32,32 @@ func NameOf(key string, plain bool) (string, bool) { return newKeys("dibs", plai
 
 // MaxUnder is how many calls may be under way on a connection.
 const MaxUnder = maxUnder
+
+// OpenAt opens a store whose server is where locate says.
+func OpenAt(ctx context.Context, rawURL string, locate func(context.Context) (string, error)) (driver.Store, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	c, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	c.locate = locate
+	return open(ctx, c)
+}
+
+// ClusterKeys are all keys that a script about a name may touch in a cluster, and
+// the channel that it may publish to.
+func ClusterKeys(name string, plain bool) []string {
+	c := &Cluster{base: newStore(config{prefix: "dibs", plain: plain}), nodes: ownNodes{}, slots: make(map[int]*Store)}
+	s := c.named(name)
+	keys := append(s.on(nil, name), s.inbox.channel)
+	if !plain {
+		keys = append(keys, s.keys.name(name)+":l", s.keys.name(name)+":p")
+	}
+	return keys
+}
 
 // Answering is how many nodes of a quorum answer a client.
 func Answering(ctx context.Context, s any) (n int) {

@@ -17,9 +17,13 @@ import (
 // the scripts publish to. Nothing is subscribed to before somebody wants to hear;
 // from then on every connection is, before any call can use it.
 type inbox struct {
-	keys    keys
-	channel string
-	heard   sync.WaitGroup // goroutines that receive; each ends with its connection
+	keys     keys
+	channel  string
+	sharded  bool            // the channel is of a slot, and is heard on that slot's node alone
+	fleeting bool            // a subscription may end while its connection does not
+	ctx      context.Context // ends with close
+	end      context.CancelFunc
+	heard    sync.WaitGroup // goroutines that receive; each ends with its connection
 
 	mu     sync.Mutex // guards what follows
 	on     *listening // the newest connection's; nil: nobody ever wanted to hear
@@ -37,7 +41,10 @@ type listening struct {
 }
 
 func newInbox(k keys) *inbox {
+	ctx, end := context.WithCancel(context.Background())
 	return &inbox{
+		ctx:     ctx,
+		end:     end,
 		keys:    k,
 		channel: k.prefix + ":to:" + rand.Text(),
 		subs:    make(map[subscriber]*signal),
@@ -73,7 +80,12 @@ func (b *inbox) listen(ctx context.Context, c *conn) error {
 	if l == nil || l.conn != c {
 		l = &listening{conn: c, ready: make(chan struct{})}
 		b.on = l
-		b.heard.Go(func() { b.receive(l) }) // ends when c is lost
+		b.heard.Go(func() { // ends when c is lost
+			b.receive(l)
+			if b.fleeting {
+				b.deafen(l)
+			}
+		})
 	}
 	b.mu.Unlock()
 	select {
@@ -88,10 +100,13 @@ func (b *inbox) listen(ctx context.Context, c *conn) error {
 
 // receive reads what is published, until the connection is lost.
 func (b *inbox) receive(l *listening) {
-	ctx := rueidis.WithOnSubscriptionHook(context.Background(), func(rueidis.PubSubSubscription) {
+	ctx := rueidis.WithOnSubscriptionHook(b.ctx, func(rueidis.PubSubSubscription) {
 		l.once.Do(func() { close(l.ready) })
 	})
 	sub := l.conn.client.B().Subscribe().Channel(b.channel).Build()
+	if b.sharded {
+		sub = l.conn.client.B().Ssubscribe().Channel(b.channel).Build()
+	}
 	err := l.conn.client.Receive(ctx, sub, func(m rueidis.PubSubMessage) { b.message(m.Message) })
 	l.once.Do(func() {
 		if l.err = err; err == nil {
@@ -99,6 +114,32 @@ func (b *inbox) receive(l *listening) {
 		}
 		close(l.ready)
 	})
+}
+
+// leave ends the subscription on a client that goes on without us.
+func (b *inbox) leave(client rueidis.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	cmd := client.B().Unsubscribe().Channel(b.channel).Build()
+	if b.sharded {
+		cmd = client.B().Sunsubscribe().Channel(b.channel).Build()
+	}
+	client.Do(ctx, cmd)
+}
+
+// deafen ends the subscriptions of all who were to hear on l: the slot may be on
+// another node by now, and they subscribe again.
+func (b *inbox) deafen(l *listening) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.on != l {
+		return
+	}
+	b.on = nil
+	for sub, g := range b.subs {
+		delete(b.subs, sub)
+		close(g.ch)
+	}
 }
 
 // message reads "what [about it...] length-of-ID ID+key", as lib.lua's tell
@@ -155,6 +196,11 @@ func (b *inbox) close() {
 	for f := range b.feeds {
 		b.endFeedLocked(f)
 	}
+	l := b.on
 	b.mu.Unlock()
+	b.end()
 	b.heard.Wait()
+	if l != nil && b.fleeting {
+		b.leave(l.conn.client)
+	}
 }

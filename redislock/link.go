@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,10 @@ type link struct {
 	opt   rueidis.ClientOption
 	greet func(ctx context.Context, c *conn) error // prepares a new connection
 
+	// locate tells where the server is; nil: at opt's address, always. A server that
+	// is not what it was located as is left.
+	locate func(ctx context.Context) (addr string, err error)
+
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
@@ -32,11 +37,13 @@ type link struct {
 	now  *conn      // nil: there is none
 	news chan struct{}
 	err  error // why the last dial failed
+	twin *link // for apart; nil: nobody asked for it yet
 }
 
 // newLink dials for the first time and returns a link, or why there is none.
-func newLink(ctx context.Context, opt rueidis.ClientOption, greet func(context.Context, *conn) error) (*link, error) {
-	l := makeLink(opt, greet)
+func newLink(ctx context.Context, c config, greet func(context.Context, *conn) error) (*link, error) {
+	l := makeLink(c.client, greet)
+	l.locate = c.locate
 	first, err := l.dial(ctx)
 	if err != nil {
 		l.cancel()
@@ -72,11 +79,22 @@ func makeLink(opt rueidis.ClientOption, greet func(context.Context, *conn) error
 func (l *link) dial(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
-	c, err := dial(ctx, l.opt)
+	opt := l.opt
+	if l.locate != nil {
+		addr, err := l.locate(ctx)
+		if err != nil {
+			return nil, err
+		}
+		opt = at(opt, addr)
+	}
+	c, err := dial(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.greet(ctx, c); err != nil {
+	if err = l.greet(ctx, c); err == nil && l.locate != nil {
+		err = isMaster(ctx, c)
+	}
+	if err != nil {
 		c.close()
 		return nil, err
 	}
@@ -160,6 +178,24 @@ func (l *link) ready(ctx context.Context) (*conn, error) {
 	return l.get(ctx)
 }
 
+// apart returns a second connection to the same server.
+func (l *link) apart(ctx context.Context) (*conn, error) {
+	l.mu.Lock()
+	if l.twin == nil && l.ctx.Err() == nil {
+		l.twin = makeLink(l.opt, func(context.Context, *conn) error { return nil })
+		l.twin.locate = l.locate
+		go l.twin.run(nil) // ends with close
+	}
+	twin := l.twin
+	l.mu.Unlock()
+	if twin == nil {
+		return nil, errGone
+	}
+	return twin.get(ctx)
+}
+
+func (l *link) options() rueidis.ClientOption { return l.opt }
+
 // do sends a command that build makes.
 func (l *link) do(ctx context.Context, build func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult {
 	c, err := l.get(ctx)
@@ -176,6 +212,15 @@ func (l *link) eval(ctx context.Context, s *script, keys, args []string) rueidis
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
+	r := c.eval(ctx, s, keys, args)
+	if e, ok := rueidis.IsRedisErr(r.Error()); ok && l.locate != nil && strings.HasPrefix(e.Error(), "READONLY") {
+		c.cut()
+	}
+	return r
+}
+
+// eval is link.eval on one connection.
+func (c *conn) eval(ctx context.Context, s *script, keys, args []string) rueidis.RedisResult {
 	r := c.do(ctx, c.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
 		r = c.do(ctx, c.client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
@@ -187,4 +232,10 @@ func (l *link) eval(ctx context.Context, s *script, keys, args []string) rueidis
 func (l *link) close() {
 	l.cancel()
 	<-l.done
+	l.mu.Lock()
+	twin := l.twin
+	l.mu.Unlock()
+	if twin != nil {
+		twin.close()
+	}
 }

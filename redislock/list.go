@@ -21,24 +21,32 @@ const (
 // it scans the server's keys, all of them; each name is as of one instant.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder, error] {
 	return func(yield func(driver.Holder, error) bool) {
-		names, err := s.scan(ctx, s.keys.names(prefix), s.keys.nameOf)
+		names, err := s.scan(ctx, s.link, s.keys.names(prefix), s.keys.nameOf)
 		if err != nil {
 			yield(driver.Holder{}, err)
 			return
 		}
 		for chunk := range slices.Chunk(names, listCount) {
-			all, err := s.evalAll(ctx, listScript, "", len(chunk), s.on(nil, chunk...), []string{strconv.Itoa(len(chunk))})
-			if err != nil {
-				yield(driver.Holder{}, err)
+			if !s.listNames(ctx, chunk, yield) {
 				return
-			}
-			for i, name := range chunk {
-				if !yieldHolders(name, all[i], yield) {
-					return
-				}
 			}
 		}
 	}
+}
+
+// listNames yields who has some names, and tells whether to go on.
+func (s *Store) listNames(ctx context.Context, names []string, yield func(driver.Holder, error) bool) bool {
+	all, err := s.evalAll(ctx, listScript, "", len(names), s.on(nil, names...), []string{strconv.Itoa(len(names))})
+	if err != nil {
+		yield(driver.Holder{}, err)
+		return false
+	}
+	for i, name := range names {
+		if !yieldHolders(name, all[i], yield) {
+			return false
+		}
+	}
+	return true
 }
 
 func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holder, error) bool) bool {
@@ -62,14 +70,14 @@ func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holde
 	return true
 }
 
-// scan returns what of makes of the keys that match pattern, sorted.
-func (s *Store) scan(ctx context.Context, pattern string, of func(key string) (string, bool)) ([]string, error) {
+// scan returns what of makes of a server's keys that match pattern, sorted.
+func (s *Store) scan(ctx context.Context, w wire, pattern string, of func(key string) (string, bool)) ([]string, error) {
 	var found []string
 	for cursor := uint64(0); ; {
 		if err := s.enter(ctx); err != nil {
 			return nil, err
 		}
-		e, err := s.link.do(ctx, func(b rueidis.Builder) rueidis.Completed {
+		e, err := w.do(ctx, func(b rueidis.Builder) rueidis.Completed {
 			return b.Scan().Cursor(cursor).Match(pattern).Count(scanCount).Type("string").Build()
 		}).AsScanEntry()
 		if err != nil {

@@ -34,15 +34,24 @@ func open(ctx context.Context, c config) (*Store, error) {
 	if err := over(ctx); err != nil {
 		return nil, err
 	}
-	s := &Store{
-		keys:    newKeys(c.prefix, c.plain),
-		journal: c.journal,
-		closed:  make(chan struct{}),
-	}
-	s.inbox = newInbox(s.keys)
-	var err error
-	if s.link, err = newLink(ctx, c.client, s.inbox.greet); err != nil {
+	s := newStore(c)
+	l, err := newLink(ctx, c, s.inbox.greet)
+	if err != nil {
 		return nil, failed(ctx, "", err)
 	}
+	s.link = l
 	return s, nil
+}
+
+// newStore makes a store that has no way to its server yet.
+func newStore(c config) *Store {
+	s := &Store{
+		keys:     newKeys(c.prefix, c.plain),
+		journal:  c.journal,
+		replicas: c.replicas,
+		closed:   make(chan struct{}),
+		closing:  c.closing,
+	}
+	s.inbox = newInbox(s.keys)
+	return s
 }

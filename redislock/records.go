@@ -108,7 +108,7 @@ func (s *Store) Delete(ctx context.Context, key string, version uint64) error {
 // all of them.
 func (s *Store) ListRecords(ctx context.Context, prefix string) iter.Seq2[driver.Record, error] {
 	return func(yield func(driver.Record, error) bool) {
-		found, err := s.scan(ctx, s.keys.records(prefix), s.keys.recordOf)
+		found, err := s.scan(ctx, s.link, s.keys.records(prefix), s.keys.recordOf)
 		if err != nil {
 			yield(driver.Record{}, err)
 			return

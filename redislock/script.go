@@ -12,6 +12,7 @@ import (
 type script struct {
 	text, sha string
 	plain     *script // the same for the plain layout
+	sharded   *script // and for a cluster, where messages stay with the slot
 }
 
 var (
@@ -34,7 +35,15 @@ var (
 func newScript(text string) *script {
 	s := build(strings.Replace(text, "--#lib\n", lib+line, 1))
 	s.plain = build(strings.Replace(text, "--#lib\n", lib+line+plain, 1))
+	s.sharded, s.plain.sharded = s.forSlots(), s.plain.forSlots()
 	return s
+}
+
+// forSlots publishes by SPUBLISH, which a cluster does not send to every node.
+func (s *script) forSlots() *script {
+	text := strings.ReplaceAll(s.text, "'PUBLISH'", "'SPUBLISH'")
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
 func build(text string) *script {

@@ -17,14 +17,28 @@ import (
 // goroutines at once. It is a driver.Watcher, Batcher, LossFeed, Lister, Revoker
 // and Journal and has Records.
 type Store struct {
-	keys    keys
-	link    *link
-	inbox   *inbox
-	journal bool
-	spans   atomic.Pointer[spans] // those of the newest request
+	keys     keys
+	link     wire
+	inbox    *inbox
+	journal  bool
+	borrowed bool                  // the way to the server is the user's own client
+	replicas int                   // how many have to confirm a grant
+	spans    atomic.Pointer[spans] // those of the newest request
 
-	end    sync.Once
-	closed chan struct{} // closed by Close
+	end     sync.Once
+	closed  chan struct{} // closed by Close
+	closing func()        // what else Close does; nil: nothing
+}
+
+// A wire is the way to the server that has a name: a link, or in a cluster
+// whatever link leads to the slot's node.
+type wire interface {
+	do(ctx context.Context, build func(rueidis.Builder) rueidis.Completed) rueidis.RedisResult
+	eval(ctx context.Context, s *script, keys, args []string) rueidis.RedisResult
+	get(ctx context.Context) (*conn, error)
+	apart(ctx context.Context) (*conn, error) // another connection, on which one may wait
+	options() rueidis.ClientOption
+	close()
 }
 
 // Facts tells what the store promises. In the plain layout it has mutexes alone
@@ -46,6 +60,9 @@ func (s *Store) Facts() driver.Facts {
 	if s.keys.plain {
 		f.Modes, f.Ordered, f.HandOver = driver.Exclusive, false, 0
 	}
+	if s.borrowed {
+		f.Waives = []driver.Waiver{{Law: 9, Why: "the client is the user's own: a call may outlive its ctx while that dials"}}
+	}
 	return f
 }
 
@@ -56,6 +73,9 @@ func (s *Store) Close() error {
 		close(s.closed)
 		s.link.close()
 		s.inbox.close()
+		if s.closing != nil {
+			s.closing()
+		}
 	})
 	return nil
 }

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -16,10 +17,13 @@ import (
 
 // config is what a URL says.
 type config struct {
-	client  rueidis.ClientOption
-	prefix  string
-	journal bool
-	plain   bool
+	client   rueidis.ClientOption
+	locate   func(ctx context.Context) (addr string, err error) // where the server is; nil: at client's address
+	closing  func()                                             // to be called when the store is closed; nil: nothing
+	prefix   string
+	replicas int // how many have to confirm a grant
+	journal  bool
+	plain    bool
 }
 
 // parse reads
@@ -40,17 +44,20 @@ func parse(u *url.URL) (config, error) {
 	db, database := p.String("db", ""), strings.Trim(u.Path, "/")
 	files := [3]string{p.String("ca", ""), p.String("cert", ""), p.String("key", "")}
 	server := p.String("servername", "")
+	replicas := p.String("replicas", "0")
 	if err := p.Err(); err != nil {
 		return c, err
 	}
 	bad := func(format string, args ...any) (config, error) {
 		return c, driver.Rejectedf("", "the store's URL: "+format, args...)
 	}
-	if c.prefix == "" || strings.ContainsAny(c.prefix, "{}") || driver.CheckName(c.prefix) != nil {
-		return bad("prefix %q: it must not be empty, and have no control characters and none of {}", c.prefix)
+	n, err := strconv.ParseUint(replicas, 10, 8)
+	if err != nil {
+		return bad("replicas=%q: want how many have to confirm a grant", replicas)
 	}
-	if c.plain && c.journal {
-		return bad("the plain layout has no journal")
+	c.replicas = int(n)
+	if err := c.check(); err != nil {
+		return c, err
 	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return bad("want %s://host:port/database", u.Scheme)
@@ -97,9 +104,19 @@ func parse(u *url.URL) (config, error) {
 		}
 		return c, nil
 	}
-	var err error
 	c.client.TLSConfig, err = secured(server, files[0], files[1], files[2])
 	return c, err
+}
+
+// check tells what can't be in c, whoever said it.
+func (c config) check() error {
+	switch {
+	case c.prefix == "" || strings.ContainsAny(c.prefix, "{}") || driver.CheckName(c.prefix) != nil:
+		return driver.Rejectedf("", "prefix %q: it must not be empty, and have no control characters and none of {}", c.prefix)
+	case c.plain && c.journal:
+		return driver.Rejectedf("", "the plain layout has no journal")
+	}
+	return nil
 }
 
 // secured is the configuration of TLS with a server, whose certificate must be
