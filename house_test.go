@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"redislock":              {"driver", "redislock/internal/quorum"},
 	"pglock":                 {"driver"},
 	"cmd/dibs":               {"memlock", "pglock", "redislock", "sqlitelock", "cmd/internal/cli"},
-	"cmd/internal/cli":       {"", "driver", "cmd/internal/child", "cmd/internal/config", "cmd/internal/guard", "cmd/internal/runner", "cmd/internal/schedule", "cmd/internal/telemetry", "cmd/internal/terminal", "cmd/internal/web"},
+	"cmd/internal/cli":       {"", "driver", "redislock", "cmd/internal/child", "cmd/internal/config", "cmd/internal/guard", "cmd/internal/runner", "cmd/internal/schedule", "cmd/internal/telemetry", "cmd/internal/terminal", "cmd/internal/web"},
 	"cmd/internal/config":    {"driver", "cmd/internal/schedule"},
 	"cmd/internal/schedule":  {},
 	"cmd/internal/book":      {"driver"},

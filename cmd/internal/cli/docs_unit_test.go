@@ -231,7 +231,7 @@ func shape(cmd *cobra.Command, args []string) error {
 func TestDocsHaveEveryField(t *testing.T) {
 	t.Parallel()
 	known := make(map[string]bool)
-	for _, v := range []any{keyStatus{}, change{}, hold{}, unlocked{}, fenceReport{}, diagnosis{}, setupReport{}, versionReport{}, report{}, event{}} {
+	for _, v := range []any{keyStatus{}, change{}, hold{}, unlocked{}, fenceReport{}, diagnosis{}, setupReport{}, nodeReport{}, versionReport{}, report{}, event{}} {
 		jsonFields(reflect.TypeOf(v), known)
 	}
 	doc := readDocs(t)

@@ -58,7 +58,7 @@ that they already have; with nothing installed, on a file of this host.
 	root.AddCommand(newRun(), completesKeys(newLs()), completesKeys(newShow()), newVersion())
 	root.AddCommand(completesKeys(newFollow()), completesKeys(newHistory()), completesKeys(newForceUnlock()), newFence())
 	root.AddCommand(newServe(), newTrigger(), newJobs(), newRuns(), newLogs(), newNext(), newConfig())
-	root.AddCommand(newDoctor(), newStore(), newCompletion(), newMan())
+	root.AddCommand(newDoctor(), newStore(), newRedlock(), newCompletion(), newMan())
 	return root
 }
 

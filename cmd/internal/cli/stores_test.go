@@ -194,7 +194,8 @@ func admin(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // server VAR redis ARG... starts a server and sets VAR to its URL; server VAR
-// redis of MASTER starts a replica of another such; server VAR pgbouncer MODE
+// redis of MASTER starts a replica of another such; server VAR quorum starts three
+// that are not a quorum yet; server VAR pgbouncer MODE
 // starts a pooler before the script's own.
 func server(ts *testscript.TestScript, _ bool, args []string) {
 	b := bedOf(ts)
@@ -207,6 +208,12 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 			opts = []string{"--replicaof", master.Hostname(), master.Port()}
 		}
 		ts.Setenv(args[0], "redis://"+servers.Redis(b.t, servers.RedisArgs(opts...)).Addr())
+	case "quorum":
+		var addrs []string
+		for _, r := range servers.Redises(b.t, 3) {
+			addrs = append(addrs, r.Addr())
+		}
+		ts.Setenv(args[0], "redlock://"+strings.Join(addrs, ","))
 	case "pgbouncer":
 		p := servers.PgBouncer(b.t, b.postgres, args[2], 5)
 		ts.Setenv(args[0], strings.Replace(ts.Getenv("DIBS_STORE_URL"), b.addr, p.Addr(), 1))
