@@ -27,6 +27,7 @@ type Redlock struct {
 	keys   quorumKeys
 	client string        // tells this client's attempts from another's
 	number atomic.Uint64 // of the last attempt
+	second atomic.Uint64 // how many attempts took a second round trip
 	owed   *owed
 
 	life   context.Context // ends with Close: it is the store's life
@@ -42,7 +43,7 @@ var redlockFacts = driver.Facts{
 	Survival: driver.ByTTL,
 	Modes:    driver.Exclusive,
 	Fencing:  driver.AcrossFailover,
-	MinTTL:   100 * time.Millisecond,
+	MinTTL:   250 * time.Millisecond,
 	MaxTTL:   24 * time.Hour,
 	Step:     time.Millisecond,
 	MaxBatch: 1000,
@@ -184,7 +185,7 @@ func (s *Redlock) check(c driver.Claim) (driver.Claim, error) {
 // patience is how long a node may take to answer about a claim: far less than the
 // claim lives, so that one that hangs costs a grant little of its trust.
 func patience(ttl time.Duration) time.Duration {
-	return min(max(ttl/8, 50*time.Millisecond), 2*time.Second)
+	return min(max(ttl/8, 125*time.Millisecond), 2*time.Second)
 }
 
 // quorumKeys makes the keys of a quorum's nodes. They hold nothing else that is

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,6 +69,9 @@ type ballots struct {
 // return as granted it takes back.
 func (a *ballots) acquire(ctx context.Context) (driver.Grant, error) {
 	verdict, fence, err := a.first(ctx)
+	if verdict == quorum.Settle {
+		a.second.Add(1)
+	}
 	if verdict == quorum.Granted || verdict == quorum.Settle {
 		fence, verdict, err = a.settle(ctx, verdict, fence, a.nodes)
 	}
@@ -172,7 +176,9 @@ func (a *ballots) send(ctx context.Context, nodes []*member, sc *script, fence u
 	a.all = make([]ballot, len(a.nodes))
 	until := time.Now().Add(a.claim.TTL)
 	each := a.owed.asked(a.claim, a.number, len(nodes), until)
-	return a.ask(ctx, nodes, patience(a.claim.TTL), each, sc, a.keys.of(a.claim.Name), []string{a.packQuorum(a.claim, fence, a.number)})
+	c := a.claim
+	return a.ask(ctx, nodes, patience(c.TTL), each, sc, a.keys.of(c.Name), []string{a.packQuorum(c, fence, a.number)},
+		strconv.FormatInt(micros(c.TTL), 10), strconv.FormatInt(micros(max(c.TTL, c.Keep)+c.Delay), 10))
 }
 
 // count reads a node's answer.

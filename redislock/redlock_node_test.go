@@ -50,7 +50,7 @@ func (d *node) run(script string, c uint8, fence uint64, more ...any) protocol.V
 		fence += d.base
 	}
 	pack := redislock.PackQuorum(fmt.Sprint("claim", c), fence, time.Hour, "tester", d.number)
-	args := append([]any{"EVAL", redislock.QuorumScripts[script], 3, d.prefix + "node", d.prefix + "names", d.key(), d.marker, 1, pack}, more...)
+	args := append([]any{"EVAL", redislock.QuorumScripts[script], 3, d.prefix + "node", d.prefix + "names", d.key(), d.marker, 1, pack}, append(map[bool][]any{script == "ask": {"3600000000", "3600000000"}}[true], more...)...)
 	v := do(d.t, d.r, args...)
 	if all, ok := v.([]any); ok && len(all) == 1 {
 		v = all[0]

@@ -71,12 +71,13 @@ func (o *owed) asked(c driver.Claim, number uint64, n int, until time.Time) func
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		a.pending--
-		if unheard(err) {
-			if a.gone {
-				o.addLocked(n, a.claim, a.number, until)
-			} else {
-				a.unheard = append(a.unheard, doubtful{n, until})
-			}
+		switch {
+		case a.gone && (err == nil || unheard(err)):
+			// Whether it was applied before the claim was given back there is not
+			// known: a script that the node had to be sent the text of comes late.
+			o.addLocked(n, a.claim, a.number, until)
+		case unheard(err):
+			a.unheard = append(a.unheard, doubtful{n, until})
 		}
 		o.tidyLocked(key, a)
 	}

@@ -160,8 +160,13 @@ func (e *unheardError) Unwrap() error { return e.error }
 
 // packQuorum packs c as the scripts of a quorum read it.
 func (s *Redlock) packQuorum(c driver.Claim, fence uint64, number uint64) string {
-	return rueidis.BinaryString(make(packer, 0, 160).array(9).
-		text(c.ID).text(digits(fence)).
-		span(c.TTL).number(int64(c.Units)).span(c.Keep).span(c.Delay).
-		text(c.Note).text(s.client).number(int64(number)))
+	b := make([]byte, 0, 160)
+	b = append(strconv.AppendUint(b, fence, 10), ' ')
+	for _, n := range []int64{micros(c.TTL), micros(c.Keep), micros(c.Delay), int64(c.Units), int64(number)} {
+		b = append(strconv.AppendInt(b, n, 10), ' ')
+	}
+	for _, s := range []string{s.client, c.ID} {
+		b = append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
+	}
+	return rueidis.BinaryString(append(b, c.Note...))
 }

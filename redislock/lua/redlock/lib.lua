@@ -12,22 +12,39 @@
 --              same order
 -- ARGV[1]      the marker that the client knows
 -- ARGV[2]      how many claims there are
--- ARGV[3...]   the claims, packed: ID, fence (digits; 0: any), TTL, units, Keep,
---              Delay, note, client, number of the attempt
+-- ARGV[3...]   the claims: '<fence, 0: any> <claim>'
 --
--- A state is a string: 'f<counter> <died> <since>' of a free name, or
--- '<state><counter> <until> <granted> <TTL> <keep> <delay> <units> <died> <took>
--- <previous counter> <number> <length of client>:<client><length of ID>:<ID><note>'
--- where the state is h (held), k (kept after a release), K (kept after a death) or
--- d (draining). Instants are microseconds of the node's clock, and counters are
--- below 2^53.
-local call = redis.call
-local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
-if node[1] ~= ARGV[1] then return {'novote'} end
-local T, count = call('TIME'), tonumber(ARGV[2])
+-- A claim is a string, '<TTL> <keep> <delay> <units> <number of the attempt>
+-- <length of client>:<client><length of ID>:<ID><note>', and so is a state:
+-- 'f<counter> <died> <since>' of a free name, or '<state><counter> <until>
+-- <granted> <died> <took> <counter before> <claim>', where the state is h (held), k
+-- (kept after a release), K (kept after a death) or d (draining). Instants are
+-- microseconds of the node's clock, and counters are below 2^53.
+--
+-- A script defines all of this anew whenever it runs. So each looks first whether
+-- it has the usual case before it, in which it needs none of it.
+local count = tonumber(ARGV[2])
 local now = T[1] * 1000000 + T[2]
 
 local function digits(x) return string.format('%.0f', x) end
+
+-- parse reads a claim into n.
+local function parse(n, v)
+  local ttl, keep, delay, units, number, client, at = string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+):()')
+  if not ttl then return nil end
+  n.ttl, n.keep, n.delay, n.units, n.number = tonumber(ttl), tonumber(keep), tonumber(delay), tonumber(units), tonumber(number)
+  n.client, v = string.sub(v, at, at + client - 1), string.sub(v, at + client)
+  local size
+  size, at = string.match(v, '^(%d+):()')
+  n.id, n.note = string.sub(v, at, at + size - 1), string.sub(v, at + size)
+  return n
+end
+
+-- text writes the claim in n.
+local function text(n)
+  return digits(n.ttl) .. ' ' .. digits(n.keep) .. ' ' .. digits(n.delay) .. ' ' .. digits(n.units) .. ' ' .. digits(n.number) .. ' ' ..
+    #n.client .. ':' .. n.client .. #n.id .. ':' .. n.id .. n.note
+end
 
 -- free makes n free, as of an instant.
 local function free(n, since)
@@ -73,14 +90,11 @@ local function load(key, plain)
     n.c, n.died, n.since = string.match(v, '^f(%d+) (%d) (%d+)$')
     n.s, n.id = 'f', ''
   else
-    n.s, n.c, n.till, n.granted, n.ttl, n.keep, n.delay, n.units, n.died, n.took, n.prev, n.number, n.client, at =
-      string.match(v, '^([hkKd])(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d) (%d) (%d+) (%d+) (%d+):()')
-    if n.s then
-      local size = tonumber(n.client)
-      n.client, v = string.sub(v, at, at + size - 1), string.sub(v, at + size)
-      size, at = string.match(v, '^(%d+):()')
-      n.id, n.note = string.sub(v, at, at + size - 1), string.sub(v, at + size)
-      for _, f in ipairs({'till', 'granted', 'ttl', 'keep', 'delay', 'units', 'took', 'prev', 'number'}) do n[f] = tonumber(n[f]) end
+    n.s, n.c, n.till, n.granted, n.died, n.took, n.prev, at = string.match(v, '^([hkKd])(%d+) (%d+) (%d+) (%d) (%d) (%d+) ()')
+    if n.s and parse(n, string.sub(v, at)) then
+      n.till, n.granted, n.took, n.prev = tonumber(n.till), tonumber(n.granted), tonumber(n.took), tonumber(n.prev)
+    else
+      n.s = nil
     end
   end
   if not n.s or not n.c then error({err = 'WRONGTYPE the key ' .. n.key .. ' holds something else than the state of a lock'}) end
@@ -102,9 +116,8 @@ local function save(n)
     call('SET', n.key, 'f' .. digits(n.c) .. ' ' .. n.died .. ' ' .. digits(n.since))
     if n.plain and call('GET', n.plain) == n.was then call('DEL', n.plain) end
   else
-    call('SET', n.key, n.s .. digits(n.c) .. ' ' .. digits(n.till) .. ' ' .. digits(n.granted) .. ' ' .. digits(n.ttl) .. ' ' ..
-      digits(n.keep) .. ' ' .. digits(n.delay) .. ' ' .. digits(n.units) .. ' ' .. n.died .. ' ' .. n.took .. ' ' .. digits(n.prev) ..
-      ' ' .. digits(n.number) .. ' ' .. #n.client .. ':' .. n.client .. #n.id .. ':' .. n.id .. n.note)
+    call('SET', n.key, n.s .. digits(n.c) .. ' ' .. digits(n.till) .. ' ' .. digits(n.granted) .. ' ' .. n.died .. ' ' .. n.took .. ' ' ..
+      digits(n.prev) .. ' ' .. text(n))
     local long = closed(n)
     if n.plain then call('SET', n.plain, n.id, 'PX', digits(math.ceil(long / 1000))) end
     if long > tonumber(node[4]) then
@@ -122,8 +135,8 @@ end
 -- name is the state of the i-th name, and claim the i-th claim of the request.
 local function name(i) return load(KEYS[i + 2], KEYS[i + 2 + count]) end
 local function claim(i)
-  local c = cmsgpack.unpack(ARGV[i + 2])
-  return {id = c[1], fence = tonumber(c[2]), ttl = c[3], units = c[4], keep = c[5], delay = c[6], note = c[7], client = c[8], number = c[9]}
+  local fence, at = string.match(ARGV[i + 2], '^(%d+) ()')
+  return parse({fence = tonumber(fence)}, string.sub(ARGV[i + 2], at))
 end
 
 -- take gives the name to c.

@@ -11,6 +11,10 @@
 -- or novote
 --
 -- It may not run out of memory: what it adds has to be refused then.
+local call = redis.call
+local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
+if node[1] ~= ARGV[1] then return {'novote'} end
+local T = call('TIME')
 --#lib
 local all = {}
 for i = 1, count do
