@@ -30,8 +30,8 @@ var (
 // A script is run from its first line at every call, so whatever it defines
 // costs time on the server each time. Therefore the constants, lines such as
 // "local HELD, HANDED = 1, 2", are put in here; they alone made the rules twice
-// as slow. Comments and indents go too. The first line, with the flags, has to
-// stay the first.
+// as slow. The functions that a script does not use, comments and indents go too.
+// The first line, with the flags, has to stay the first.
 func newScript(text string) *script {
 	s := build(strings.Replace(text, "--#lib\n", lib+line, 1))
 	s.plain = build(strings.Replace(text, "--#lib\n", lib+line+plain, 1))
@@ -62,15 +62,34 @@ func build(text string) *script {
 		}
 		return word
 	})
-	text = flags + "\n" + noise.ReplaceAllString(text, "")
+	text = flags + "\n" + indents.ReplaceAllString(used(comments.ReplaceAllString(text, "")), "")
 	sum := sha1.Sum([]byte(text))
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
+// used leaves out of text the functions that nothing in it names.
+func used(text string) string {
+	for {
+		before := text
+		text = functions.ReplaceAllStringFunc(text, func(f string) string {
+			name := functions.FindStringSubmatch(f)[1]
+			if len(regexp.MustCompile(`\b`+name+`\b`).FindAllStringIndex(before, 2)) == 2 {
+				return f
+			}
+			return ""
+		})
+		if text == before {
+			return text
+		}
+	}
+}
+
 var (
-	constants = regexp.MustCompile(`(?m)^local ([A-Z]+(?:, [A-Z]+)*) = (\d+(?:, \d+)*)(?: --.*)?$`)
+	functions = regexp.MustCompile(`(?ms)^local function (\w+)\([^\n]*?(?: end|\n.*?^end)\n`)
+	constants = regexp.MustCompile(`(?m)^local ([A-Z]+(?:, [A-Z]+)*) = (\d+(?:, \d+)*)(?: +--.*)?$`)
 	words     = regexp.MustCompile(`\b[A-Z]+\b`)
-	noise     = regexp.MustCompile(`(?m)^\s+|^--.*\n`)
+	comments  = regexp.MustCompile(`(?m)^ *--.*\n| +-- .*$`)
+	indents   = regexp.MustCompile(`(?m)^\s+`)
 )
 
 var (

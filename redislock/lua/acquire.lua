@@ -17,15 +17,15 @@
 -- A holder is state, token, fence, units, capacity, age, left, TTL, note.
 --
 -- It may not run out of memory: what it adds has to be refused then.
-local M, J, v = KEYS[1], KEYS[3] or false, nil
+local M, J, T, v = KEYS[1], KEYS[3] or false, nil, nil
 if not J and ARGV[2] ~= '' then
   -- The usual case, with as little work as can be: nobody has the name. It is
   -- what take does on an empty name. The mark tells whether the time will do as a
   -- token; up to 2^53, which is in the year 2255, it is exact as a number.
-  local t = redis.call('TIME')
-  v = redis.call('SET', KEYS[2], 'f' .. t[1] .. ' ' .. t[2] .. ' ' .. ARGV[1], 'PX', ARGV[2], 'NX', 'GET')
+  T = redis.call('TIME')
+  v = redis.call('SET', KEYS[2], 'f' .. T[1] .. ' ' .. T[2] .. ' ' .. ARGV[1], 'PX', ARGV[2], 'NX', 'GET')
   if not v then
-    local token = t[1] * 1000000 + t[2]
+    local token = T[1] * 1000000 + T[2]
     local mark = redis.call('SET', M, token, 'GET')
     if not mark or token > mark + 0 then return token end
     redis.call('SET', M, mark)

@@ -10,7 +10,7 @@
 --
 -- Replies  for each claim as acquire.lua's grant, or "refused", the index of the
 --          claim that is, and the rest as acquire.lua's refusal
-local M, count = KEYS[1], tonumber(ARGV[1])
+local M, T, count = KEYS[1], nil, tonumber(ARGV[1])
 local J = KEYS[count + 2] or false
 --#lib
 local ns, cs, refused = {}, {}, nil

@@ -1,8 +1,8 @@
 -- lib.lua: the rules of one name, for every script of the line. It is put in
 -- place of a script's line "--#lib".
 --
--- Needs, from the script: M, the key of the mark, and J, the key of the journal
--- or false. Declares the time, the state of names and what may become of it.
+-- Needs, from the script: M, the key of the mark, J, the key of the journal or
+-- false, and T, the reply to TIME or nil. Declares the time, the state of names and what may become of it.
 --
 -- A name's state is one string, {'d1', took, generation, line, tail, claim...}
 -- packed: until when the next grant is told of a death (0: none), the fence of
@@ -34,7 +34,7 @@ local MAXDEAD = 64           -- how many dead places one call removes
 local JOURNAL = 10000        -- how many events the journal keeps, about
 
 local call, try = redis.call, redis.pcall
-local T = call('TIME')
+T = T or call('TIME')
 local now = T[1] * 1000000 + T[2]
 
 local function digits(x) return string.format('%.0f', x) end

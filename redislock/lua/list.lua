@@ -8,7 +8,7 @@
 -- Replies  for each name an array of holders (see acquire.lua), each with the
 --          number of its place in the place of its token and its state 6 if it
 --          waits: claims by token, then places in line.
-local M, J = KEYS[1], false
+local M, J, T = KEYS[1], false, nil
 --#lib
 -- What ends here is not written, so nobody is told.
 tell = function() end

@@ -12,7 +12,7 @@
 -- Replies  1, or released | nothing [, holder...]
 --
 -- It runs also when memory is out: what is given back makes room.
-local M, J = KEYS[1], KEYS[3] or false
+local M, J, T = KEYS[1], KEYS[3] or false, nil
 local v = redis.call('GET', KEYS[2])
 if not v and not J then return 'nothing' end
 -- The usual case, with as little work as can be: the claim is in its short form,

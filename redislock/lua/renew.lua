@@ -18,7 +18,7 @@
 --
 -- It runs also when memory is out: a renewal that fails then would end locks.
 -- What it writes is as large as what it replaces, or only a key's time.
-local M, count = KEYS[1], tonumber(ARGV[1])
+local M, T, count = KEYS[1], nil, tonumber(ARGV[1])
 local J = KEYS[count + 2] or false
 local all, slow = {}, {}
 if not J then

@@ -10,7 +10,7 @@
 -- ARGV[4]  the name in plain, if the journal is on
 --
 -- Replies  released | nothing [, holder...]
-local M, J = KEYS[1], KEYS[3] or false
+local M, J, T = KEYS[1], KEYS[3] or false, nil
 --#lib
 local n = load(KEYS[2], ARGV[4])
 finish(n)
