@@ -55,11 +55,10 @@ func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holde
 		yield(driver.Holder{}, err)
 		return false
 	}
-	for _, m := range rows {
-		row, err := m.ToArray()
-		f := &fields{rest: row, err: err}
+	f := &fields{rest: rows}
+	for range rows {
 		h := f.holder(name)
-		if f.err != nil || h == nil {
+		if f.err != nil {
 			yield(driver.Holder{}, f.err)
 			return false
 		}

@@ -43,14 +43,34 @@ func (f *fields) number() uint64 {
 	return n
 }
 
-// span reads microseconds, which may be negative.
-func (f *fields) span() time.Duration {
-	s := f.text()
-	if f.err != nil {
-		return 0
+// words reads the words of one element of a reply, as fields does its elements.
+type words struct {
+	rest string
+	err  error
+}
+
+func (w *words) next() (word string) {
+	if w.rest == "" && w.err == nil {
+		w.err = errShort
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	f.err = err
+	word, w.rest, _ = strings.Cut(w.rest, " ")
+	return word
+}
+
+func (w *words) number() uint64 {
+	n, err := strconv.ParseUint(w.next(), 10, 64)
+	if w.err == nil {
+		w.err = err
+	}
+	return n
+}
+
+// span reads microseconds, which may be negative.
+func (w *words) span() time.Duration {
+	n, err := strconv.ParseInt(w.next(), 10, 64)
+	if w.err == nil {
+		w.err = err
+	}
 	return time.Duration(n) * time.Microsecond
 }
 
@@ -59,16 +79,22 @@ func (f *fields) holder(name string) *driver.Holder {
 	if f.err != nil || len(f.rest) == 0 {
 		return nil
 	}
-	h := &driver.Holder{Name: name}
-	h.State = driver.State(f.number())
-	h.Token = f.number()
-	h.Fence = f.number()
-	h.Units = int(f.number())
-	h.Capacity = int(f.number())
-	h.Age = f.span()
-	h.Left = f.span()
-	h.TTL = f.span()
-	h.Note = f.text()
+	w := words{rest: f.text()}
+	h := &driver.Holder{
+		Name:     name,
+		State:    driver.State(w.number()),
+		Token:    w.number(),
+		Fence:    w.number(),
+		Units:    int(w.number()),
+		Capacity: int(w.number()),
+		Age:      w.span(),
+		Left:     w.span(),
+		TTL:      w.span(),
+		Note:     w.rest,
+	}
+	if f.err == nil {
+		f.err = w.err
+	}
 	if h.State == driver.Waiting {
 		h.Place, h.Token = h.Token, 0
 	}
@@ -107,7 +133,11 @@ func readFields(name, first string, f fields) (a answer) {
 		a.grant, f.err = readGrant(about)
 	case "proved", "released":
 	case "held":
-		e := &driver.HeldError{Name: name, Place: f.number(), RetryAfter: f.span(), Reserved: f.number() == 1, Deadlock: f.number() == 1}
+		w := words{rest: about}
+		e := &driver.HeldError{Name: name, RetryAfter: w.span(), Reserved: w.number() == 1, Deadlock: w.number() == 1, Place: f.number()}
+		if f.err == nil {
+			f.err = w.err
+		}
 		e.Holder = f.holder(name)
 		a.err = e
 	case "nothing":

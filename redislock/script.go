@@ -56,7 +56,7 @@ func build(text string) *script {
 		}
 	}
 	text = constants.ReplaceAllString(text, "")
-	text = words.ReplaceAllStringFunc(text, func(word string) string {
+	text = capitals.ReplaceAllStringFunc(text, func(word string) string {
 		if v, ok := values[word]; ok {
 			return v
 		}
@@ -87,7 +87,7 @@ func used(text string) string {
 var (
 	functions = regexp.MustCompile(`(?ms)^local function (\w+)\([^\n]*?(?: end|\n.*?^end)\n`)
 	constants = regexp.MustCompile(`(?m)^local ([A-Z]+(?:, [A-Z]+)*) = (\d+(?:, \d+)*)(?: +--.*)?$`)
-	words     = regexp.MustCompile(`\b[A-Z]+\b`)
+	capitals  = regexp.MustCompile(`\b[A-Z]+\b`)
 	comments  = regexp.MustCompile(`(?m)^ *--.*\n| +-- .*$`)
 	indents   = regexp.MustCompile(`(?m)^\s+`)
 )

@@ -10,11 +10,11 @@
 --
 -- Replies  token, a number                          the name was idle
 --          "granted <token> <fence> <took over>"
---          held, place, retry after, reserved, deadlock [, holder...]
---          nothing [, holder...]    the claim to replace is not held
+--          "held <retry after> <reserved> <deadlock>", place [, holder]
+--          nothing [, holder]       the claim to replace is not held
 --          revoked                  the claim to replace was revoked
 --          other                    the ID stands for another claim
--- A holder is state, token, fence, units, capacity, age, left, TTL, note.
+-- A holder is "<state> <token> <fence> <units> <capacity> <age> <left> <TTL> <note>".
 --
 -- It may not run out of memory: what it adds has to be refused then.
 local M, J, T, v = KEYS[1], KEYS[3] or false, nil, nil

@@ -112,7 +112,7 @@ end
 
 -- load reads the state of the name at key, which is v if that is known.
 local function load(key, name, v)
-  local n = {key = key, name = name, claims = {}, took = 0, gen = '', line = 0, tail = 0}
+  local n = {key = key, name = name, claims = {}, took = 0, gen = '', line = 0, tail = 0, places = {}}
   v = v or call('GET', key)
   if not v then return n end
   if string.sub(v, 1, 1) == 'f' then
@@ -273,15 +273,19 @@ local function prove(n, h, ttl)
   n.dirty = true
 end
 
--- shown appends h, as an operator sees it, to reply r.
-local function shown(r, h)
-  if not h then return r end
-  for _, v in ipairs({digits(h[STATE]), h[TOKEN], h[FENCE], digits(h[UNITS]), digits(h[CAP]), digits(now - h[GRANTED]),
-    digits(h[UNTIL] - now), digits(h[TTL]), h[NOTE]}) do r[#r + 1] = v end
-  return r
+-- shown is h as an operator sees it.
+local function shown(h)
+  return h[STATE] .. ' ' .. h[TOKEN] .. ' ' .. h[FENCE] .. ' ' .. h[UNITS] .. ' ' .. h[CAP] .. ' ' .. digits(now - h[GRANTED]) .. ' ' ..
+    digits(h[UNTIL] - now) .. ' ' .. digits(h[TTL]) .. ' ' .. h[NOTE]
 end
 
 -- The replies. The first element tells which it is.
 local function grants(h) return {'granted ' .. h[TOKEN] .. ' ' .. h[FENCE] .. ' ' .. h[TOOK]} end
-local function nothing(n) return shown({'nothing'}, n.claims[#n.claims]) end
+local function nothing(n)
+  local h = n.claims[#n.claims]
+  return {'nothing', h and shown(h)}
+end
+local function holds(h, soon, reserved, deadlock, number)
+  return {'held ' .. digits(math.max(1000, soon - now)) .. (reserved and ' 1' or ' 0') .. (deadlock and ' 1' or ' 0'), number, h and shown(h)}
+end
 local function revoked() return {'revoked'} end

@@ -11,9 +11,28 @@ local function dies(n, p)
   return p[UNTIL]
 end
 
+-- place returns the place with this ID, or false. It is read once.
 local function place(n, id)
-  local v = call('HGET', n.key .. ':p', id)
-  return v and cmsgpack.unpack(v)
+  local p = n.places[id]
+  if p == nil then
+    local v = call('HGET', n.key .. ':p', id)
+    p = v and cmsgpack.unpack(v)
+    n.places[id] = p
+  end
+  return p
+end
+
+-- look reads the first place in line, and the one with this ID, in one go.
+local function look(n, id)
+  if n.line == 0 then return end
+  n.first = call('LINDEX', n.key .. ':l', 0)
+  if not n.first then -- whatever eviction may have left in the hash is not in line
+    n.places[id] = false
+    return
+  end
+  local vs = call('HMGET', n.key .. ':p', n.first, id)
+  n.places[n.first] = vs[1] and cmsgpack.unpack(vs[1])
+  if id ~= n.first then n.places[id] = vs[2] and cmsgpack.unpack(vs[2]) end
 end
 
 -- waiting returns the live place with this ID.
@@ -25,7 +44,11 @@ end
 
 -- leave takes the place with this ID out of the line.
 local function leave(n, id)
-  if n.line == 1 and call('HDEL', n.key .. ':p', id) == 1 then call('LREM', n.key .. ':l', 1, id) end
+  if n.line == 1 and place(n, id) then
+    call('HDEL', n.key .. ':p', id)
+    call('LREM', n.key .. ':l', 1, id)
+    n.places[id] = false
+  end
 end
 
 -- patient keeps the line's keys until place p is dead.
@@ -64,9 +87,16 @@ local function promote(n)
   local dead = 0
   n.head = nil
   while n.line == 1 do
-    local id = call('LINDEX', n.key .. ':l', 0)
+    local id = n.first
+    local popped = id == nil and #n.claims == 0 and dead < MAXDEAD -- whoever is first fits, or is dead
+    if popped then
+      id = call('LPOP', n.key .. ':l')
+    elseif id == nil then
+      id = call('LINDEX', n.key .. ':l', 0)
+    end
+    n.first = nil
     if not id then -- also if eviction has left the hash behind, whose places would never be handed anything
-      n.line, n.tail, n.dirty = 0, 0, true
+      n.line, n.tail, n.dirty, n.bare = 0, 0, true, true
       call('DEL', n.key .. ':p')
       return
     end
@@ -77,8 +107,9 @@ local function promote(n)
       n.head = p
       return
     end
-    call('LPOP', n.key .. ':l')
+    if not popped then call('LPOP', n.key .. ':l') end
     call('HDEL', n.key .. ':p', id)
+    n.places[id] = false
     if alive then
       local lives, number = math.min(HANDOVER, p[UNTIL] - now), p[TOKEN]
       grant(n, p, HANDED, lives)
@@ -120,10 +151,10 @@ local function queue(n, c)
   c[TOKEN], c[STATE], c[GRANTED], c[UNTIL] = number(), WAITING, now, now + c[PATIENCE]
   if n.line == 0 then
     n.line, n.tail, n.dirty = 1, 0, true
-    call('DEL', l)
+    if not n.bare then call('DEL', l) end
   end
   if call(c[FROM] == '' and 'RPUSH' or 'LPUSH', l, c[ID]) == 1 then
-    call('DEL', p)
+    if not n.bare then call('DEL', p) end
     n.tail = 0 -- the list is new, and has no end yet
   end
   call('HSET', p, c[ID], cmsgpack.pack(c))
@@ -152,7 +183,7 @@ local function refuses(n, c, number)
     deadlock = c[FROM] ~= ''
   end
   if fits and not reserved or soon == math.huge then soon = now end -- it would be granted if it asked
-  return shown({'held', number, digits(math.max(1000, soon - now)), reserved and '1' or '0', deadlock and '1' or '0'}, who), deadlock
+  return holds(who, soon, reserved, deadlock, number), deadlock
 end
 
 -- same tells whether c repeats old.
@@ -162,6 +193,7 @@ local function same(old, c) return old[UNITS] == c[UNITS] and old[CAP] == c[CAP]
 -- whether c may take a place; nil: take grants it.
 local function judge(n, c)
   finish(n)
+  look(n, c[ID])
   local h, p = granted(n, c[ID]), waiting(n, c[ID])
   if h and not same(h, c) or p and not same(p, c) then return {'other'}, false end
   if p then refresh(n, p, c[PATIENCE]) end
@@ -169,7 +201,7 @@ local function judge(n, c)
   h = granted(n, c[ID])
   if h then
     if h[STATE] ~= REVOKED then return nil end
-    return shown({'held', '0', digits(math.max(1000, gone(h) - now)), '0', '0'}, h), false
+    return holds(h, gone(h), false, false, '0'), false
   end
   if c[FROM] ~= '' and not held(n, c[FROM]) then
     if granted(n, c[FROM]) then return revoked(), false end

@@ -6,8 +6,7 @@
 -- ARGV[1]      how many names there are
 --
 -- Replies  for each name an array of holders (see acquire.lua), each with the
---          number of its place in the place of its token and its state 6 if it
---          waits: claims by token, then places in line.
+--          number of its place for its token and its state 6 if it waits: claims by token, then places in line.
 local M, J, T = KEYS[1], false, nil
 --#lib
 -- What ends here is not written, so nobody is told.
@@ -15,7 +14,7 @@ tell = function() end
 local function list(n)
   finish(n)
   local rows = {}
-  for _, h in ipairs(n.claims) do rows[#rows + 1] = shown({}, h) end
+  for _, h in ipairs(n.claims) do rows[#rows + 1] = shown(h) end
   if n.line == 1 then
     for at = 0, 1000000, 100 do
       local ids = call('LRANGE', n.key .. ':l', at, at + 99)
@@ -24,7 +23,7 @@ local function list(n)
         local p = v and cmsgpack.unpack(v)
         if live(n, p) then
           p[UNTIL], p[FENCE] = dies(n, p), '0'
-          rows[#rows + 1] = shown({}, p)
+          rows[#rows + 1] = shown(p)
         end
       end
     end

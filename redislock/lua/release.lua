@@ -9,7 +9,7 @@
 -- ARGV[2]  its grace (see lib.lua); '': its Keep counts
 -- ARGV[3]  the name in plain, if the journal is on
 --
--- Replies  1, or released | nothing [, holder...]
+-- Replies  1, or released | nothing [, holder]
 --
 -- It runs also when memory is out: what is given back makes room.
 local M, J, T = KEYS[1], KEYS[3] or false, nil

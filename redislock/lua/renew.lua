@@ -13,7 +13,7 @@
 --   proved                               the claim with its token is held
 --   granted...                           asked for with token 0: it is held
 --   held, ...                            a place, refreshed: as acquire.lua's
---   nothing [, holder...] | revoked
+--   nothing [, holder] | revoked
 --   failed, message                      only this one
 --
 -- It runs also when memory is out: a renewal that fails then would end locks.

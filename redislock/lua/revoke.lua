@@ -9,7 +9,7 @@
 -- ARGV[3]  the reason, for the journal
 -- ARGV[4]  the name in plain, if the journal is on
 --
--- Replies  released | nothing [, holder...]
+-- Replies  released | nothing [, holder]
 local M, J, T = KEYS[1], KEYS[3] or false, nil
 --#lib
 local n = load(KEYS[2], ARGV[4])
