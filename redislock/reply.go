@@ -43,6 +43,17 @@ func (f *fields) number() uint64 {
 	return n
 }
 
+// span reads microseconds, which may be negative.
+func (f *fields) span() time.Duration {
+	s := f.text()
+	if f.err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	f.err = err
+	return time.Duration(n) * time.Microsecond
+}
+
 // words reads the words of one element of a reply, as fields does its elements.
 type words struct {
 	rest string

@@ -49,7 +49,7 @@ func (s *script) forSlots() *script {
 func build(text string) *script {
 	flags, text, _ := strings.Cut(text, "\n")
 	values := make(map[string]string)
-	for _, line := range constants.FindAllStringSubmatch(lib, -1) {
+	for _, line := range constants.FindAllStringSubmatch(text, -1) {
 		numbers := strings.Split(line[2], ", ")
 		for i, name := range strings.Split(line[1], ", ") {
 			values[name] = numbers[i]
