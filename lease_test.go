@@ -147,6 +147,7 @@ func TestValidateHearsOfARevocation(t *testing.T) {
 			t.Errorf("release: %v", err)
 		}
 		lock(t, c.Mutex("a"))
+		synctest.Wait() // the store may have told of it first, on a goroutine of its own
 		if len(told) != 1 || told[0] != dibs.RevokedAway {
 			t.Errorf("hooks heard %v", told)
 		}
