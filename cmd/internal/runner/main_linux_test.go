@@ -143,10 +143,14 @@ func (f *fleet) trigger(r *runner.Runner, job string) book.Run {
 	return a.Run
 }
 
+// patience is how long is waited for what must happen. A machine that does other
+// things too takes seconds to start a process.
+const patience = 5 * time.Minute
+
 // end waits for the end of a run.
 func (f *fleet) end(r *runner.Runner, id string) book.Run {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
 	defer cancel()
 	run, err := r.Wait(ctx, id)
 	for errors.Is(err, book.ErrNone) && ctx.Err() == nil { // a retry that is about to be written
@@ -154,7 +158,7 @@ func (f *fleet) end(r *runner.Runner, id string) book.Run {
 		run, err = r.Wait(ctx, id)
 	}
 	if err != nil || !run.State.Ended() {
-		f.Fatalf("the run %s is %s after a minute: %v", id, run.State, err)
+		f.Fatalf("the run %s is %s after %v: %v", id, run.State, patience, err)
 	}
 	return run
 }
@@ -162,9 +166,9 @@ func (f *fleet) end(r *runner.Runner, id string) book.Run {
 // await polls what no event tells of.
 func (f *fleet) await(what string, done func() bool) {
 	f.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			f.Fatalf("still not after a minute: %s", what)
+			f.Fatalf("still not after %v: %s", patience, what)
 		}
 	}
 }

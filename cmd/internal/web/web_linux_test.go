@@ -221,9 +221,9 @@ func near(text string, want int) bool {
 
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not after a minute: %s", what)
+			t.Fatalf("still not after five minutes: %s", what)
 		}
 	}
 }
