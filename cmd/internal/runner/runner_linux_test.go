@@ -513,3 +513,17 @@ func TestACommandHasTheEnvironmentAndTheRun(t *testing.T) {
 		t.Errorf("%s, want %s, %v", log.Data, want, err)
 	}
 }
+
+// TestARefusalByTheLimitFreesTheLock at once, whatever at_least_for says.
+func TestARefusalByTheLimitFreesTheLock(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	r := f.start("  a: { concurrency: 2, at_least_for: 1h, rate_limit: { runs: 1, per: 1h }, command: 'true' }\n", 0)
+	f.end(r, f.trigger(r, "a").ID)
+	for range 3 {
+		var limited *runner.LimitError
+		if _, err := r.Trigger(t.Context(), runner.Request{Job: "a", Trigger: "http"}); !errors.As(err, &limited) {
+			t.Errorf("%v", err)
+		}
+	}
+}
