@@ -197,22 +197,39 @@ func TestThousandHeldAndThousandWaitedForOnFewConnections(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	var failed sync.Map
+	granted := make([]time.Time, n)
 	for i := range n {
 		wg.Go(func() { // ends with its lock, or with ctx
 			if _, err := client.Mutex(fmt.Sprintf("wait-%d", i)).Lock(ctx); err != nil {
 				failed.Store(i, err)
 			}
+			granted[i] = time.Now()
 		})
 	}
+	freed := make([]time.Time, n)
 	until(t, "two connections, or fewer", func() bool { return value[int](t, foreign, ours) <= 3 })
 	for _, c := range mine {
 		drivertest.MustRelease(t, rival, c)
+		var i int
+		if _, err := fmt.Sscanf(c.Name, "wait-%d", &i); err != nil {
+			t.Fatal(err)
+		}
+		freed[i] = time.Now()
 	}
 	for i := 0; i < n; i += 10 {
 		exec(t, foreign, "SELECT pg_advisory_unlock(hashtext($1))", fmt.Sprintf("wait-%d", i))
+		freed[i] = time.Now()
 	}
 	wg.Wait()
 	failed.Range(func(i, err any) bool { t.Errorf("waiter %v: %v", i, err); return true })
+	var slowest time.Duration
+	for i := range n {
+		slowest = max(slowest, granted[i].Sub(freed[i]))
+	}
+	t.Logf("the slowest waiter got in %v after its name was free", slowest)
+	if k := value[int](t, foreign, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); k != 0 {
+		t.Errorf("%d deadlocks", k)
+	}
 	if k := value[int](t, foreign, ours); k > 4 {
 		t.Errorf("%d connections", k)
 	}

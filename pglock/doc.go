@@ -10,7 +10,8 @@
 // transaction, [Guard], which makes a lease of the table exact for what a
 // transaction does, and [OnceTx].
 //
-// The files of the table: table.go is the store; desk.go takes what callers ask
+// The files of the table: table.go is the store, and call.go what it does that is not
+// about one name; desk.go takes what callers ask
 // and gives it to workers; writer.go reads names, has steps worked out and writes
 // them; name.go, judge.go, prove.go and row.go are the rules; ear.go, news.go and
 // watch.go are how clients hear of each other. Of the advisory locks: advisory.go is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,66 +20,144 @@ import (
 )
 
 // TestPausedHoldersLoseNoUpdate has holders that stand still for longer than their
-// TTL between reading a number and writing it back, as a paused process does. With
-// the guard every write that is committed counts. The control run without it, on
-// the same schedule, loses some, which shows that the pauses struck.
+// TTL between reading a number and writing it back, as a paused process does, on 50
+// schedules. With the guard every write that is committed counts. The control run
+// without it, on the same schedules, loses some, which shows that the pauses struck.
 func TestPausedHoldersLoseNoUpdate(t *testing.T) {
 	t.Parallel()
-	p := servers.SharedPostgres(t)
 	for name, guarded := range map[string]bool{"guarded": true, "control": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rawURL := newStore(t, p)
-			admin := psql(t, rawURL)
-			exec(t, admin, "CREATE TABLE counter AS SELECT 0 AS n")
-			var commits, refusals atomic.Int64
-			var wg sync.WaitGroup
-			for seed := range uint64(5) {
-				wg.Go(func() { // ends after its turns
-					h := holder{store: open(t, rawURL), url: rawURL, rand: rand.New(rand.NewPCG(seed, 7))}
-					for range 10 {
-						done, err := h.turn(t.Context(), guarded)
-						switch {
-						case err != nil:
-							t.Error(err)
-							return
-						case done:
-							commits.Add(1)
-						default:
-							refusals.Add(1)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			n := value[int64](t, admin, "SELECT n FROM counter")
-			t.Logf("%d commits, %d refusals, counted %d", commits.Load(), refusals.Load(), n)
-			if guarded && n != commits.Load() {
-				t.Errorf("%d updates were lost", commits.Load()-n)
-			}
-			if !guarded && n == commits.Load() {
+			lost := newRace(t, guarded).run(t, 1, 50, 16)
+			if !guarded && lost == 0 {
 				t.Error("nothing was lost without the guard: the pauses did not strike")
 			}
 		})
 	}
 }
 
+// TestTortureOfTheGuard is the long run: see scripts/torture.sh.
+func TestTortureOfTheGuard(t *testing.T) {
+	if os.Getenv("DIBS_TORTURE_FOR") == "" {
+		t.Skip("DIBS_TORTURE_FOR is not set")
+	}
+	seed, err := strconv.ParseUint(os.Getenv("DIBS_TORTURE_SEED"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newRace(t, true).run(t, seed, 10_000, 64)
+}
+
+// A race is between the holders of names, each of which guards a number.
+type race struct {
+	guarded bool
+	url     string
+	stores  [3]driver.Store
+	admin   *pgx.Conn
+}
+
+func newRace(t *testing.T, guarded bool) *race {
+	r := &race{guarded: guarded, url: newStore(t, servers.SharedPostgres(t))}
+	for i := range r.stores {
+		r.stores[i] = open(t, r.url)
+	}
+	r.admin = psql(t, r.url)
+	exec(t, r.admin, "CREATE TABLE counter (seed bigint PRIMARY KEY, n int NOT NULL)")
+	return r
+}
+
+// run runs n schedules, some at once, for they mostly sleep, and returns how many updates were lost, which with the guard
+// is an error.
+func (r *race) run(t *testing.T, seed, n uint64, atOnce int) (lost int64) {
+	exec(t, r.admin, "INSERT INTO counter SELECT s, 0 FROM generate_series($1::bigint, $2::bigint) s", int64(seed), int64(seed+n-1))
+	next := make(chan uint64)
+	var commits, refusals atomic.Int64
+	var done sync.Map // commits of each seed
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() { // ends when there are no more seeds
+			for seed := range next {
+				did, err := r.schedule(t.Context(), seed)
+				if err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+				done.Store(int64(seed), did)
+				commits.Add(did)
+				refusals.Add(int64(len(r.stores)) - did)
+			}
+		})
+	}
+	for s := range n {
+		next <- seed + s
+	}
+	close(next)
+	wg.Wait()
+	rows, err := r.admin.Query(t.Context(), "SELECT seed, n FROM counter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s, counted int64
+	_, err = pgx.ForEachRow(rows, []any{&s, &counted}, func() error {
+		did, _ := done.Load(s)
+		if did != counted {
+			lost += did.(int64) - counted
+			if r.guarded {
+				t.Errorf("seed %d: %d commits, counted %d", s, did, counted)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.guarded && (commits.Load() == 0 || refusals.Load() == 0) {
+		t.Error("want some commits and some refusals")
+	}
+	t.Logf("seeds %d to %d: %d commits, %d refusals, %d lost", seed, seed+n-1, commits.Load(), refusals.Load(), lost)
+	return lost
+}
+
+// schedule has each client add one to the number of this seed, and returns how many
+// say that they did.
+func (r *race) schedule(ctx context.Context, seed uint64) (commits int64, err error) {
+	var all atomic.Int64
+	errs := make([]error, len(r.stores))
+	var wg sync.WaitGroup
+	for i, store := range r.stores {
+		wg.Go(func() { // ends after its turn
+			h := holder{race: r, store: store, seed: seed, rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+			did, err := h.turn(ctx)
+			if errs[i] = err; did {
+				all.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return all.Load(), errors.Join(errs...)
+}
+
 // holder is one that stands still now and then.
 type holder struct {
+	*race
 	store driver.Store
-	url   string
+	seed  uint64
 	rand  *rand.Rand
 }
 
 func (h *holder) pause() {
 	if h.rand.IntN(2) == 0 {
-		time.Sleep(time.Duration(150+h.rand.IntN(150)) * time.Millisecond)
+		time.Sleep(time.Duration(250+h.rand.IntN(150)) * time.Millisecond)
 	}
 }
 
-// turn adds one to the counter under the lock, and tells whether it was committed.
-func (h *holder) turn(ctx context.Context, guarded bool) (bool, error) {
-	c := drivertest.Mutex("counter", 100*time.Millisecond)
+// turn adds one to the number under the lock, and tells whether it was committed.
+func (h *holder) turn(ctx context.Context) (bool, error) {
+	conn, err := pgx.Connect(ctx, h.url) // while nothing is held yet
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(ctx)
+	c := drivertest.Mutex("counter/"+strconv.FormatUint(h.seed, 10), 200*time.Millisecond)
 	g, err := h.store.Acquire(ctx, c)
 	for errors.Is(err, driver.ErrHeld) {
 		time.Sleep(time.Duration(1+h.rand.IntN(10)) * time.Millisecond)
@@ -87,26 +167,21 @@ func (h *holder) turn(ctx context.Context, guarded bool) (bool, error) {
 		return false, err
 	}
 	defer h.store.Release(ctx, c) // whatever became of it
-	conn, err := pgx.Connect(ctx, h.url)
-	if err != nil {
-		return false, err
-	}
-	defer conn.Close(ctx)
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return false, err
 	}
-	done, err := h.work(ctx, tx, fenced{c.Name, g.Fence}, guarded)
-	if guarded && conn.IsClosed() {
+	done, err := h.work(ctx, tx, fenced{c.Name, g.Fence})
+	if h.guarded && conn.IsClosed() {
 		return false, nil // the server ended what it took for a frozen transaction
 	}
 	return done, err
 }
 
-// work adds one to the counter in tx.
-func (h *holder) work(ctx context.Context, tx pgx.Tx, lease fenced, guarded bool) (bool, error) {
+// work adds one to the number in tx.
+func (h *holder) work(ctx context.Context, tx pgx.Tx, lease fenced) (bool, error) {
 	h.pause()
-	if guarded {
+	if h.guarded {
 		if err := pglock.Guard(ctx, tx, lease); err != nil {
 			return false, only(err, driver.ErrNotHeld)
 		}
@@ -116,11 +191,11 @@ func (h *holder) work(ctx context.Context, tx pgx.Tx, lease fenced, guarded bool
 		}
 	}
 	var n int
-	if err := tx.QueryRow(ctx, "SELECT n FROM counter").Scan(&n); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT n FROM counter WHERE seed = $1", int64(h.seed)).Scan(&n); err != nil {
 		return false, err
 	}
 	h.pause()
-	if _, err := tx.Exec(ctx, "UPDATE counter SET n = $1", n+1); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE counter SET n = $1 WHERE seed = $2", n+1, int64(h.seed)); err != nil {
 		return false, err
 	}
 	h.pause()
