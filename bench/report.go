@@ -82,7 +82,7 @@ func (f figure) cell(o outcome, i int) string {
 }
 
 // measured are the libraries whose versions matter.
-var measured = []string{"modernc.org/sqlite", "github.com/redis/rueidis", "github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock"}
+var measured = []string{"modernc.org/sqlite", "github.com/redis/rueidis", "github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/jackc/pgx/v5"}
 
 // libraries tells which versions were measured.
 func libraries() (out []string) {

@@ -23,6 +23,7 @@ type PostgresOption func(*postgresConfig)
 type postgresConfig struct {
 	settings []string
 	durable  bool
+	own      bool // it makes its cluster by itself, and copies none
 	primary  *PostgresServer
 }
 
@@ -42,6 +43,13 @@ func PostgresDurable() PostgresOption {
 func Postgres(t testing.TB, opts ...PostgresOption) *PostgresServer {
 	t.Helper()
 	return own(t, func(dir string) (*PostgresServer, error) { return launchPostgres(dir, takePort, opts) })
+}
+
+// StartPostgres starts a PostgreSQL server in dir, for a program that is no test;
+// the caller stops it.
+func StartPostgres(dir string, opts ...PostgresOption) (*PostgresServer, error) {
+	opts = append(opts, func(c *postgresConfig) { c.own = true })
+	return launchPostgres(dir, takePort, opts)
 }
 
 // PostgresStandby starts a hot standby of primary that ends with the test.
@@ -157,6 +165,9 @@ func (c postgresConfig) command(path, dir string, port int, who *account) comman
 
 // fill makes the data directory: a copy of a new cluster, or of the primary.
 func (c postgresConfig) fill(data string, who *account) error {
+	if c.own {
+		return initPostgres(data, who)
+	}
 	if c.primary == nil {
 		template, err := postgresTemplate()
 		if err != nil {
@@ -178,10 +189,6 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	if !inMain.Load() {
 		return "", errors.New("servers: PostgreSQL needs func TestMain(m *testing.M) { servers.Main(m) }, which removes what its servers are copied from")
 	}
-	path, err := postgresInit.find()
-	if err != nil {
-		return "", err
-	}
 	who, err := accountNamed("postgres")
 	if err != nil {
 		return "", err
@@ -197,8 +204,17 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	if err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(dir, 0o711), who.give(data)); err != nil {
 		return "", err
 	}
-	return data, run(who, path, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N", "--no-instructions")
+	return data, initPostgres(data, who)
 })
+
+// initPostgres makes a new cluster.
+func initPostgres(data string, who *account) error {
+	path, err := postgresInit.find()
+	if err != nil {
+		return err
+	}
+	return run(who, path, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N", "--no-instructions")
+}
 
 // run runs a command to its end.
 func run(who *account, path string, args ...string) error {
