@@ -4,7 +4,7 @@
 // all of them. What counts is the ratio to the floor; absolute figures are this
 // machine's.
 //
-// The files: store.go is a store and what is measured on it (redis.go, postgres.go, postgres.go,
+// The files: store.go is a store and what is measured on it (redis.go, postgres.go,
 // sqlite.go), player.go a way to lock there (dibs.go, and a file for each floor
 // and peer), contest.go the rounds, race.go, hold.go and crash.go the kinds of
 // contest, worker.go and crew.go the processes that take part, sample.go the
