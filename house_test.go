@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 	"cmd/internal/guard":     {"internal/boottime", "cmd/internal/child"},
 	"cmd/internal/child":     {},
 	"cmd/internal/terminal":  {},
-	"bench":                  {"", "driver", "sqlitelock", "redislock", "internal/servers"},
+	"bench":                  {"", "driver", "sqlitelock", "redislock", "pglock", "internal/servers"},
 	"bench/interop":          {},
 
 	"redislock/internal/quorum": {},
