@@ -346,9 +346,17 @@ func TestFencesLieBetweenWriters(t *testing.T) {
 	t.Parallel()
 	rawURL := advisory(newStore(t, servers.SharedPostgres(t)))
 	a, b := open(t, rawURL), open(t, rawURL)
-	var last uint64
+	var last, token uint64
 	for range 3 {
 		w, g := drivertest.MustAcquire(t, a, mutex("x"))
+		if g.Token <= token {
+			t.Fatalf("a writer with token %d after %d", g.Token, token)
+		}
+		for range 5 { // writers alone
+			drivertest.MustRelease(t, a, w)
+			w, g = drivertest.MustAcquire(t, a, mutex("x"))
+		}
+		token = g.Token
 		if g.Fence <= last || g.Fence != g.Token {
 			t.Fatalf("a writer with %+v after fence %d", g, last)
 		}
@@ -360,9 +368,10 @@ func TestFencesLieBetweenWriters(t *testing.T) {
 		if g1.Fence <= last || g2.Fence != g1.Fence || g3.Fence != g1.Fence {
 			t.Fatalf("readers with fences %d, %d and %d after a writer's %d", g1.Fence, g2.Fence, g3.Fence, last)
 		}
-		if g1.Token >= g2.Token || g2.Token >= g3.Token {
-			t.Fatalf("readers with tokens %d, %d and %d", g1.Token, g2.Token, g3.Token)
+		if token >= g1.Token || g1.Token >= g2.Token || g2.Token >= g3.Token {
+			t.Fatalf("readers with tokens %d, %d and %d after a writer's %d", g1.Token, g2.Token, g3.Token, token)
 		}
+		token = g3.Token
 		last = g1.Fence
 		drivertest.MustRelease(t, a, r1)
 		refused(t, b, mutex("x"))

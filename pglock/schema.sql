@@ -109,7 +109,9 @@ CREATE TABLE @.fences (
     v   bigint  NOT NULL,
     PRIMARY KEY (k, two)
 ) WITH (fillfactor = 70);
-CREATE SEQUENCE @.tokens;
+-- Writers step their fence by two, so the numbers do: no reader's token may be one
+-- that a writer has had.
+CREATE SEQUENCE @.tokens INCREMENT BY 2;
 
 -- Gives back the claim with this ID and token, and hands the name on, in the usual
 -- cases: it is the only claim, and nobody is in line, or the first in line is alive

@@ -147,7 +147,7 @@ func (c postgresConfig) command(path, dir string, port int, who *account) comman
 		"-p", strconv.Itoa(port),
 		"-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=",
-		"-c", "max_connections=300",
+		"-c", "max_connections=1000",
 		"-c", "autovacuum=off",
 	}
 	if !c.durable {
