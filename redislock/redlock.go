@@ -182,10 +182,11 @@ func (s *Redlock) check(c driver.Claim) (driver.Claim, error) {
 	return c, err
 }
 
-// patience is how long a node may take to answer about a claim: far less than the
-// claim lives, so that one that hangs costs a grant little of its trust.
+// patience is how long a node may take to answer about a claim: far less than most
+// claims live, so that nodes that hang cost a grant little of its trust, and enough
+// for a node that is merely slow.
 func patience(ttl time.Duration) time.Duration {
-	return min(max(ttl/8, 125*time.Millisecond), 2*time.Second)
+	return min(max(ttl/8, 500*time.Millisecond), 2*time.Second)
 }
 
 // quorumKeys makes the keys of a quorum's nodes. They hold nothing else that is

@@ -76,6 +76,9 @@ func (a *ballots) acquire(ctx context.Context) (driver.Grant, error) {
 		fence, verdict, err = a.settle(ctx, verdict, fence, a.nodes)
 	}
 	switch {
+	case slices.ContainsFunc(a.all, func(b ballot) bool { return b.other }):
+		// The ID has a claim, which is not to be taken back.
+		return driver.Grant{}, driver.Rejectedf(a.claim.Name, "the claim was asked for before with other units or another capacity")
 	case err != nil:
 		a.giveUp()
 		return driver.Grant{}, err
@@ -84,10 +87,8 @@ func (a *ballots) acquire(ctx context.Context) (driver.Grant, error) {
 			a.giveUp()
 			return driver.Grant{}, fmt.Errorf("redlock: granted after %v, too late for a TTL of %v", past, a.claim.TTL)
 		}
+		a.owed.granted(a.claim, fence)
 		return driver.Grant{Token: fence, Fence: fence, TTL: a.claim.TTL, TookOver: a.tookOver()}, nil
-	case slices.ContainsFunc(a.all, func(b ballot) bool { return b.other }):
-		a.giveUp()
-		return driver.Grant{}, driver.Rejectedf(a.claim.Name, "the claim was asked for before with other units or another capacity")
 	}
 	a.giveUp()
 	if verdict == quorum.Unknown {
@@ -207,7 +208,8 @@ func (a *ballots) giveUp() {
 			some = append(some, a.nodes[i])
 		}
 	}
-	a.owed.gone(a.claim, a.number)
+	a.claim.Token = 0
+	a.owed.gone(a.claim)
 	a.takeBack(some, a.claim, a.number)
 }
 

@@ -119,6 +119,14 @@ func (n *member) greet(ctx context.Context, c *conn) error {
 		st.err = n.fits(i)
 	}
 	n.standing.Store(st)
+	// Known scripts are run in the order in which they are sent; one whose text has
+	// to be sent comes after those behind it. Who may not load them does without.
+	for _, sc := range []*script{askScript, settleScript, proveScript, giveScript} {
+		err := c.do(ctx, c.client.B().ScriptLoad().Script(sc.text).Build()).Error()
+		if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -25,7 +25,8 @@ type owed struct {
 // An attempt is what may still be under way for a claim.
 type attempt struct {
 	claim   driver.Claim
-	number  uint64 // of the newest request, or of the one that gave it back
+	number  uint64 // of the newest request
+	token   uint64 // 0: not granted yet
 	pending int    // requests under way
 	unheard []doubtful
 	gone    bool // it was given back
@@ -40,7 +41,7 @@ type doubtful struct {
 // A debt is a claim that a node is to be told to let go.
 type debt struct {
 	claim       driver.Claim
-	number      uint64
+	number      uint64 // with token 0: requests with larger numbers are not meant
 	next, until time.Time
 	pause       time.Duration
 }
@@ -63,9 +64,10 @@ func (o *owed) asked(c driver.Claim, number uint64, n int, until time.Time) func
 	a := o.attempts[key]
 	if a == nil {
 		a = &attempt{claim: c}
+		a.claim.Token = 0 // what comes late may have any
 		o.attempts[key] = a
 	}
-	a.number, a.gone = number, false
+	a.number, a.token, a.gone = number, 0, false
 	a.pending += n
 	return func(n *member, err error) {
 		o.mu.Lock()
@@ -83,6 +85,13 @@ func (o *owed) asked(c driver.Claim, number uint64, n int, until time.Time) func
 	}
 }
 
+// filled is asked of requests that give a claim that is granted to more nodes.
+func (o *owed) filled(c driver.Claim, number uint64, n int, until time.Time) func(*member, error) {
+	each := o.asked(c, number, n, until)
+	o.granted(c, c.Token)
+	return each
+}
+
 // tidyLocked forgets an attempt of which nothing can come any more.
 func (o *owed) tidyLocked(key subscriber, a *attempt) {
 	now := time.Now()
@@ -92,18 +101,28 @@ func (o *owed) tidyLocked(key subscriber, a *attempt) {
 	}
 }
 
-// gone notes that c is given back: nodes that did not answer are told.
-func (o *owed) gone(c driver.Claim, number uint64) {
+// granted notes that c was granted under token.
+func (o *owed) granted(c driver.Claim, token uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a := o.attempts[subscriber{c.Name, c.ID}]; a != nil {
+		a.token = token
+	}
+}
+
+// gone notes that c is given back, under its token if it has one: nodes that did
+// not answer are told. An attempt with the same ID that came later is not meant.
+func (o *owed) gone(c driver.Claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := subscriber{c.Name, c.ID}
 	a := o.attempts[key]
-	if a == nil {
+	if a == nil || c.Token != 0 && c.Token != a.token {
 		return
 	}
-	a.gone, a.number = true, number
+	a.gone = true
 	for _, d := range a.unheard {
-		o.addLocked(d.node, a.claim, number, d.until)
+		o.addLocked(d.node, a.claim, a.number, d.until)
 	}
 	a.unheard = nil
 	o.tidyLocked(key, a)
@@ -176,7 +195,12 @@ func (o *owed) settle(n *member, batch []*debt) {
 	var names, packs []string
 	how := make([]byte, 0, len(batch))
 	for _, d := range batch {
-		names, packs, how = append(names, d.claim.Name), append(packs, o.s.packQuorum(d.claim, 0, d.number)), append(how, 'f')
+		names, packs = append(names, d.claim.Name), append(packs, o.s.packQuorum(d.claim, d.claim.Token, d.number))
+		if d.claim.Token == 0 {
+			how = append(how, 'f')
+		} else {
+			how = append(how, 's') // by its token, which the node may not have heard of
+		}
 	}
 	ctx, cancel := context.WithTimeout(o.s.life, 2*time.Second)
 	_, _ = n.eval(ctx, giveScript, o.s.keys.of(names...), packs, string(how))

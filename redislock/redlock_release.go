@@ -23,7 +23,7 @@ func (s *Redlock) Release(ctx context.Context, c driver.Claim) error {
 	}
 	c.TTL = min(max(c.TTL, redlockFacts.MinTTL), redlockFacts.MaxTTL)
 	a := &ballots{Redlock: s, claim: c, number: s.number.Add(1), all: make([]ballot, len(s.nodes))}
-	s.owed.gone(c, a.number)
+	s.owed.gone(c)
 	until, how := time.Now().Add(c.TTL), "f"
 	if c.Keep > 0 {
 		how = "k"

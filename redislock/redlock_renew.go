@@ -120,6 +120,7 @@ func (s *Redlock) proveOne(ctx context.Context, a *ballots, p *driver.Proof) {
 			p.Err = err
 			return
 		}
+		s.owed.granted(a.claim, fence)
 	}
 	switch verdict {
 	case quorum.Granted:
@@ -157,7 +158,7 @@ func (s *Redlock) fill(asked []*ballots, proofs []driver.Proof, at []int) {
 		if len(some) == 0 || left.TTL <= 0 {
 			continue
 		}
-		each := s.owed.asked(a.claim, a.number, len(some), time.Now().Add(left.TTL))
+		each := s.owed.filled(a.claim, a.number, len(some), time.Now().Add(left.TTL))
 		s.ask(context.Background(), some, patience(a.claim.TTL), each, settleScript, s.keys.of(left.Name), []string{s.packQuorum(left, a.claim.Token, a.number)})
 	}
 }
