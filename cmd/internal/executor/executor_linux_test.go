@@ -225,3 +225,21 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestALossMayOnlyBeWarnedOf: the work runs on to its own end.
+func TestALossMayOnlyBeWarnedOf(t *testing.T) {
+	t.Parallel()
+	lease, revoke := held(t, 2*time.Second)
+	dir := t.TempDir()
+	l := limits(2 * time.Second)
+	l.Warn = true
+	go func() {
+		revoke()
+		<-lease.Context().Done()
+		_ = os.WriteFile(dir+"/lost", nil, 0o600)
+	}()
+	got := sh("until [ -e "+dir+"/lost ]; do sleep 0.02; done; sleep 0.1").Run(t.Context(), lease, l, executor.NewTail(10))
+	if !got.OK || lease.Check() == nil {
+		t.Errorf("%+v, %v", got, lease.Check())
+	}
+}

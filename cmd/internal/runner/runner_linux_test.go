@@ -3,6 +3,9 @@ package runner_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -524,6 +527,36 @@ func TestARefusalByTheLimitFreesTheLock(t *testing.T) {
 		var limited *runner.LimitError
 		if _, err := r.Trigger(t.Context(), runner.Request{Job: "a", Trigger: "http"}); !errors.As(err, &limited) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestARequestSaysWhatItIsFor, the same in each of its attempts.
+func TestARequestSaysWhatItIsFor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	var mu sync.Mutex
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, strings.Join([]string{r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get("Dibs-Run-Id"), r.Header.Get("Dibs-Job"), r.Header.Get("Dibs-Fence"), r.Header.Get("Traceparent"), r.Header.Get("X-Who"), string(body)}, " "))
+		if len(got) == 1 {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(server.Close)
+	r := f.start("  'a/{x}': { retries: { max: 1, backoff: 10ms }, http: { method: PUT, url: '"+server.URL+"/{{.Params.x}}', headers: { X-Who: '{{.JobID}}' }, body: 'attempt {{.Attempt}}', expect: { status: [204] }, send_fence: true } }\n", 0)
+	run := f.end(r, f.trigger(r, "a/b").ID)
+	if run.State != book.Succeeded || run.Attempt != 2 || run.Status != 204 || run.Exit != nil {
+		t.Errorf("%+v", run)
+	}
+	for i, line := range got {
+		if want := fmt.Sprintf("PUT /b %s %s a/b %d %s a/b attempt %d", run.ID, run.ID, run.Fence, run.Trace, i+1); line != want {
+			t.Errorf("%s, want %s", line, want)
 		}
 	}
 }
