@@ -145,12 +145,19 @@ func (j *Job) check(d *decoder, at string) {
 func (j *Job) checkSchedule(d *decoder, at string) {
 	loc, err := time.LoadLocation(j.Timezone)
 	if err != nil {
-		d.fault(under(at, "timezone"), "%q is no time zone, such as Europe/Berlin", j.Timezone)
+		if d.where[under(at, "timezone")] != nil { // or it is that of defaults, which is told of there
+			d.fault(under(at, "timezone"), "%q is no time zone, such as Europe/Berlin", j.Timezone)
+		}
 		loc = time.UTC
 	}
 	j.Location = loc
 	if j.Pattern() && j.Schedule != nil {
 		d.fault(under(at, "schedule"), "a job with parameters in its id has none to run with at a tick")
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.shape.allowed)) {
+		if j.Schedule != nil && !j.Pattern() && !j.shape.allowed[name].MatchString("") {
+			d.fault(under(at, "schedule"), "a tick brings no parameter %s, and its expression does not match none", name)
+		}
 	}
 	for i, one := range j.Schedule {
 		if _, err := schedule.New(j.ID, []string{one}, loc, 0); err != nil {

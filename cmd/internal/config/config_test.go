@@ -153,6 +153,41 @@ jobs:
 	}
 }
 
+// TestNothingIsTakenForAnotherValue: a 0 is not "the default", and a mistake in
+// the defaults is told of once.
+func TestNothingIsTakenForAnotherValue(t *testing.T) {
+	t.Parallel()
+	text := `version: 1
+server: { max_runs: 0 }
+defaults: { timezone: Mars/Olympus, history: { log_bytes: 0 } }
+jobs:
+  a: { command: [x], concurrency: 0, retries: { max: 1, factor: 0 } }
+  b: { command: [x], on_conflict: queue, queue: { max: 0 } }
+  c: { command: [x], on_conflict: wait, wait: { max: 0 } }
+  d: { command: [x], params: { y: "a)|(b" } }
+  e: { command: [x], params: { y: "[" } }
+  f: { command: [x], params: { y: "a+" }, schedule: "@daily" }
+`
+	_, err := config.Parse("dibs.yaml", []byte(text), env)
+	if err == nil {
+		t.Fatal("it is taken")
+	}
+	for _, want := range []string{
+		"server.max_runs: want 1 or more", "defaults.history.log_bytes: want a size", "jobs.a.concurrency: want 1 or more",
+		"jobs.a.retries.factor: want 1 or more", "jobs.b.queue.max: want 1 or more", "jobs.c.wait.max: want 1 or more",
+		"jobs.d: the expression of the parameter y: error parsing regexp: unexpected ): `a)|(b`",
+		"jobs.e: the expression of the parameter y: error parsing regexp: missing closing ]: `[`",
+		"jobs.f.schedule: a tick brings no parameter y",
+	} {
+		if strings.Count(err.Error(), want) != 1 {
+			t.Errorf("%q is not there once in:\n%v", want, err)
+		}
+	}
+	if n := strings.Count(err.Error(), "is no time zone"); n != 1 {
+		t.Errorf("the time zone is told of %d times", n)
+	}
+}
+
 func TestWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "- a", "a: [", "version: 1\njobs: {a: {command: b}}\n---\nversion: 1", "version: 1\njobs:\n  a: &x {command: b}\n  b: *x", "version: 1\nversion: 1", "version: 1\njobs: []", "\x00", "version: {a: b}\njobs: {a: 1}"} {
@@ -217,7 +252,7 @@ func TestParametersOfATrigger(t *testing.T) {
 	if err != nil || strings.Join(argv, " ") != "/usr/bin/sync acme 2026-01-02" {
 		t.Error(argv, err)
 	}
-	for _, given := range []map[string]string{{"tenant": "b"}, {"nope": "b"}, {"day": "--force"}, {"day": "2026-01-02\n"}} {
+	for _, given := range []map[string]string{{"tenant": "b"}, {"nope": "b"}, {"day": "--force"}, {"day": "2026-01-02\n"}, {}, nil} {
 		if _, err := target.With(given); err == nil {
 			t.Errorf("%v is taken", given)
 		}

@@ -195,12 +195,18 @@ func (d *decoder) plain(path string, n ast.Node, v reflect.Value) {
 		i, err := strconv.Atoi(text)
 		if err != nil {
 			d.fault(path, "want a whole number, not %q", text)
+		} else if i == 0 { // it would be taken for a key that isn't there
+			d.fault(path, "want 1 or more, not %q", text)
+			i = 1
 		}
 		v.SetInt(int64(i))
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			d.fault(path, "want a number, not %q", text)
+		} else if f == 0 {
+			d.fault(path, "want 1 or more, not %q", text)
+			f = 1
 		}
 		v.SetFloat(f)
 	case reflect.Bool:

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dibslock/dibs/driver"
 )
 
 // A shape is a job's id in segments; those in braces are parameters.
@@ -45,7 +47,10 @@ func newShape(id string, params map[string]string) (s shape, problems []string) 
 		}
 	}
 	for name, text := range params {
-		re, err := regexp.Compile(`\A(?:` + text + `)\z`)
+		re, err := regexp.Compile(text) // as it is: "a)|(b" must not open the frame
+		if err == nil {
+			re, err = regexp.Compile(`\A(?:` + text + `)\z`)
+		}
 		switch {
 		case !paramName.MatchString(name):
 			bad("the parameter %q: want a name such as tenant", name)
@@ -126,7 +131,10 @@ func (c *Config) Find(id string) (Target, bool) {
 // the job declares and its id doesn't give. The error says which may not be.
 func (t Target) With(given map[string]string) (Target, error) {
 	params := make(map[string]string, len(t.Params)+len(given))
-	for name := range t.shape.allowed {
+	for name, re := range t.shape.allowed {
+		if _, ok := given[name]; !ok && t.Params[name] == "" && !re.MatchString("") {
+			return t, fmt.Errorf("the parameter %q is missing: send {\"params\": {%q: ...}}", name, name)
+		}
 		params[name] = ""
 	}
 	maps.Copy(params, t.Params)
@@ -141,6 +149,9 @@ func (t Target) With(given map[string]string) (Target, error) {
 			return t, fmt.Errorf("the parameter %q may not be %.64q", name, value)
 		}
 		params[name] = value
+	}
+	if err := driver.CheckName(t.Locked); err != nil {
+		return t, fmt.Errorf("the parameters make no name of a lock: %w", err)
 	}
 	t.Params = params
 	return t, nil

@@ -65,7 +65,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 		}
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(number))
-	if err != nil || n < 0 || n > 1<<30/unit {
+	if err != nil || n < 1 || n > 1<<30/unit {
 		return errors.New("want a size such as 4096, 64KiB or 1MiB")
 	}
 	*s = Size(n * unit)
