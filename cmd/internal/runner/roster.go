@@ -128,6 +128,7 @@ func (o *roster) health() error {
 func (o *roster) run(ctx context.Context) {
 	tick := time.NewTicker(beatPause)
 	defer tick.Stop()
+	var told time.Time // of trouble; zero: there is none
 	for {
 		select {
 		case <-o.wake:
@@ -136,8 +137,16 @@ func (o *roster) run(ctx context.Context) {
 			return
 		}
 		call, cancel := context.WithTimeout(ctx, settleTime)
-		if err := o.beat(call); err != nil && ctx.Err() == nil {
+		err := o.beat(call)
+		switch {
+		case err == nil && !told.IsZero():
+			o.r.log.Info("the store answers again")
+			told = time.Time{}
+		case err != nil && ctx.Err() == nil && time.Since(told) >= silence:
 			o.r.log.Warn("the store doesn't answer", "err", err)
+			told = time.Now()
+		}
+		if err != nil && ctx.Err() == nil {
 			select {
 			case <-time.After(100 * time.Millisecond):
 				o.touch()

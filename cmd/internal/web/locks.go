@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -123,10 +124,17 @@ func (s *Server) revoke(ctx context.Context, in *revokeInput) (*struct{ Status i
 	if err != nil || token == 0 {
 		return nil, problem(http.StatusPreconditionFailed, "", "If-Match %.50q is no token", in.IfMatch)
 	}
+	if err := driver.CheckName(in.Key); err != nil {
+		return nil, problem(http.StatusUnprocessableEntity, "bad-key", "%v", err)
+	}
 	who := callerOf(ctx).name
+	reason := strings.TrimSpace(who + ": " + in.Reason)
+	if len(reason) > driver.MaxNote || !utf8.ValidString(reason) {
+		return nil, problem(http.StatusUnprocessableEntity, "bad-reason", "the reason is %d bytes long; want UTF-8 of at most %d with the name before it", len(reason), driver.MaxNote)
+	}
 	call, cancel := asking(ctx)
 	defer cancel()
-	err = s.run.Client().Revoke(call, dibs.Revocation{Name: in.Key, Token: token, Now: in.Now, Reason: strings.TrimSpace(who + ": " + in.Reason)})
+	err = s.run.Client().Revoke(call, dibs.Revocation{Name: in.Key, Token: token, Now: in.Now, Reason: reason})
 	if errors.Is(err, dibs.ErrNotHeld) {
 		return nil, problem(http.StatusPreconditionFailed, "stale-token", "%v", err)
 	}

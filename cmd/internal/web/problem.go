@@ -45,6 +45,9 @@ func init() {
 				text += "; " + err.Error()
 			}
 		}
+		if status == http.StatusUnsupportedMediaType {
+			text += "; send JSON, and say so: Content-Type: application/json"
+		}
 		return problem(status, "", "%s", text)
 	}
 }
@@ -77,7 +80,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 }
 
 // refusal is the problem that an error of the runner is. Contention is never a
-// 5xx; a store that gives no clear answer is a 503.
+// 5xx; a store that gives no clear answer, or refuses to work, is a 503.
 func refusal(err error) error {
 	var (
 		paused *runner.PausedError
@@ -121,8 +124,8 @@ func refusal(err error) error {
 		return problem(http.StatusServiceUnavailable, "draining", "%v; ask another one", err).retry(time.Second)
 	case errors.Is(err, errors.ErrUnsupported):
 		return problem(http.StatusNotImplemented, "unsupported", "%v", err)
-	case errors.Is(err, dibs.ErrRejected):
-		return problem(http.StatusUnprocessableEntity, "rejected", "%v", err)
+	case errors.Is(err, dibs.ErrRejected): // nothing that the client asked for: its file is gone, or a right
+		return problem(http.StatusServiceUnavailable, "store-refuses", "the store refuses: %v", err).retry(10 * time.Second)
 	}
 	return problem(http.StatusServiceUnavailable, "store-down", "the store gives no clear answer: %v", err).retry(time.Second)
 }

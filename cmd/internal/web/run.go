@@ -41,7 +41,7 @@ type runOutput struct {
 }
 
 func (s *Server) routeRun() {
-	start := op(http.MethodPost, "/run/{jobId...}", "run-job", "Start a run of a job", http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusLocked, http.StatusTooManyRequests)
+	start := op(http.MethodPost, "/run/{jobId...}", "run-job", "Start a run of a job", http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusLocked, http.StatusTooManyRequests)
 	start.DefaultStatus = http.StatusAccepted
 	start.MaxBodyBytes = maxBody
 	start.Description = "202 and where the run is; with Prefer: wait, 200 and the run if it ended in time, also if it failed. 409: it runs already, and who has it."

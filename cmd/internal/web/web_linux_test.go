@@ -283,6 +283,7 @@ func TestHostileRequests(t *testing.T) {
 		{"another origin", "POST", "/run/quick", "", []string{"Origin", "https://evil.example"}, 403},
 		{"a rebound name", "POST", "/run/quick", "", []string{"Host", "evil.example"}, 421},
 		{"a long key", "POST", "/run/quick", "", []string{"Idempotency-Key", strings.Repeat("k", 256)}, 422},
+		{"a form", "POST", "/run/quick", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
 		{"no method", "PUT", "/run/quick", "", nil, 405},
 		{"no path", "GET", "/nothing", "", nil, 404},
 		{"no page", "GET", "/", "", nil, 404},
@@ -297,7 +298,9 @@ func TestHostileRequests(t *testing.T) {
 			if a.StatusCode != tt.want {
 				t.Errorf("%d %s", a.StatusCode, a.text)
 			}
-			a.problem(t)
+			if p := a.problem(t); tt.want == 415 && !strings.Contains(p.Detail, "Content-Type: application/json") {
+				t.Errorf("it does not say what to do: %s", p.Detail)
+			}
 			if a.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 				t.Errorf("%v", a.Header)
 			}
@@ -308,6 +311,51 @@ func TestHostileRequests(t *testing.T) {
 	}
 	if got := decode[struct{ Runs []web.Run }](t, s.do("GET", "/api/v1/runs", "")); len(got.Runs) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAStoreThatVanishes is a 503 and no fault of the client, and is told of once
+// and not with each attempt.
+func TestAStoreThatVanishes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := newSite(t, dir, jobs, web.Open())
+	s.documented()
+	if a := s.do("POST", "/run/quick", ""); a.StatusCode != 202 {
+		t.Fatalf("%d %s", a.StatusCode, a.text)
+	}
+	file := filepath.Join(dir, "locks.db")
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/run/quick", "/api/v1/jobs/quick/pause"} {
+		a := s.do("POST", path, "")
+		if p := a.problem(t); a.StatusCode != 503 || p.Type != "urn:dibs:store-refuses" || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%d %s", a.StatusCode, a.text)
+		}
+	}
+	until(t, "it isn't ready", func() bool { return s.do("GET", "/readyz", "").StatusCode != 200 })
+	if a := s.do("GET", "/readyz", ""); a.StatusCode != 503 {
+		t.Errorf("%d %s", a.StatusCode, a.text)
+	}
+	if n := strings.Count(s.log.String(), "the store doesn't answer"); n < 1 || n > 3 {
+		t.Errorf("told %d times", n)
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the store is back", func() bool { return strings.Contains(s.log.String(), "the store answers again") })
+}
+
+// TestBadRevocations are the client's fault.
+func TestBadRevocations(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, t.TempDir(), jobs, web.Open())
+	s.documented()
+	for _, path := range []string{"a%00b", "a%ff", "quick?reason=" + strings.Repeat("%F0%9F%94%92", 400)} {
+		if a := s.do("DELETE", "/api/v1/locks/"+path, "", "If-Match", `"1"`); a.StatusCode != 422 {
+			t.Errorf("%s: %d %s", path, a.StatusCode, a.text)
+		}
 	}
 }
 
