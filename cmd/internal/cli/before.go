@@ -15,14 +15,7 @@ func (r *runner) scatter(in *inbox) error {
 	d := rand.N(r.jitter.Duration)
 	r.log.Debug("sleeping before the lock is asked for", "jitter", d)
 	r.events.add(event{Event: "jitter", Sleep: d.Milliseconds()})
-	ctx, done := r.waiting(in)
-	defer done()
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return signalOf(ctx).failure(r.key)
-	}
+	return r.sleep(in, d)
 }
 
 // knowsParent tells whether this system tells of the end of a parent.

@@ -200,9 +200,21 @@ func parses(args []string) error {
 func shape(cmd *cobra.Command, args []string) error {
 	n := len(args)
 	switch cmd.Name() {
-	case "run":
-		if cmd.ArgsLenAtDash() != 1 || n < 2 {
-			return errors.New("want one key before -- and a command after it")
+	case "run", "elect", "once", "limit":
+		before, dash := 1, cmd.ArgsLenAtDash()
+		switch {
+		case cmd.Name() == "limit":
+			before = 2
+		case cmd.Flags().Changed("key"):
+			before = 0
+		case cmd.Flags().Changed("forget"):
+			if dash >= 0 || n != 1 {
+				return errors.New("want one key and no command")
+			}
+			return nil
+		}
+		if dash != before || n <= before {
+			return fmt.Errorf("want %d arguments before -- and a command after it", before)
 		}
 	case "show", "force-unlock", "completion":
 		if n != 1 {

@@ -12,8 +12,8 @@ const (
 	exitUsage         = 64  // the command line is wrong; nothing was done
 	exitStoreDown     = 69  // the store can't be reached, or gives no clear answer
 	exitNoStateDir    = 73  // the default store's directory can't be made
-	exitHeld          = 75  // held elsewhere, or the wait is over
-	exitChanged       = 76  // the holder, or its token, is another
+	exitHeld          = 75  // held elsewhere, a limit is used up, or the wait is over
+	exitChanged       = 76  // the holder, its token, or the request is another, or a run was interrupted
 	exitRefused       = 77  // the store refuses: no permission, or a mode that it lacks
 	exitConfig        = 78  // the store that was chosen can't be one
 	exitLost          = 79  // the lock was lost, and the command stopped
@@ -29,7 +29,9 @@ const exitCodes = `Exit codes:
   64     wrong usage; nothing was done
   69     the store can't be reached, or gives no clear answer
   73     the directory of the default store, or a file, can't be made
-  75     skipped: held elsewhere, or the wait is over (-E changes it)
+  75     skipped: held elsewhere, a limit is used up, or the wait is over (-E
+         changes it)
+  76     of once: KEY is of another --request, or --interrupted fail
   77     refused by the store: a wrong password, no permission for its file or
          server, or something that it can't do
   78     bad configuration: a bad store URL, an unknown scheme or parameter, or a

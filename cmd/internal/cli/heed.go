@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"github.com/dibslock/dibs/cmd/internal/guard"
@@ -33,6 +34,16 @@ func (s *supervisor) hear(sig os.Signal) {
 	}
 	s.heard[sig] = time.Now()
 	s.pass(sig)
+}
+
+// asked tells whether a signal to dibs asked the command to end.
+func (s *supervisor) asked() bool {
+	for sig := range s.heard {
+		if slices.Contains(quitting, sig) {
+			return true
+		}
+	}
+	return false
 }
 
 // relayed takes a signal that was sent to the guardian: by the command, which

@@ -10,55 +10,72 @@ import (
 	"github.com/dibslock/dibs"
 	"github.com/dibslock/dibs/cmd/internal/guard"
 	"github.com/dibslock/dibs/cmd/internal/terminal"
-	"github.com/dibslock/dibs/driver"
 )
 
-// hold runs the command under the lease, and gives the lease back when nothing
-// of the command is left.
-func (r *runner) hold(in *inbox, store driver.Store, lease *dibs.Lease, watch *watch) error {
-	r.result.granted(lease)
-	r.events.add(event{Event: "acquired", Fence: r.result.Fence, Token: r.result.Token, Waited: &r.result.Waited})
-	within := giveBackTime
-	defer func() { r.giveBack(lease, within) }()
-	if err := r.trust(lease); err != nil {
+// hold does work under the lease, and gives it back when nothing of the work is
+// left.
+func (s *session) hold(lease *dibs.Lease, work func() error) error {
+	s.result.granted(lease, s.names)
+	s.events.add(event{Event: "acquired", Fence: s.result.Fence, Token: s.result.Token, Waited: &s.result.Waited})
+	defer func() {
+		within := giveBackTime
+		if s.failing {
+			within = closeTime // the store is in trouble, or has nothing of ours
+		}
+		s.giveBack(lease, within)
+	}()
+	if err := s.trust(lease); err != nil {
 		return err
 	}
-	in.whole()
+	return work()
+}
+
+// execute runs the command under the lease; nil: it holds nothing.
+func (s *session) execute(lease *dibs.Lease) error {
+	s.in.whole()
 	select {
-	case sig := <-in.signals:
-		return (&signalError{sig}).failure(r.key)
+	case sig := <-s.in.signals:
+		return (&signalError{sig}).failure(s.key)
 	default:
 	}
-	limits := r.stops()
+	limits, trust := s.stops(), trusted(lease)
+	if lease == nil {
+		limits.warnOnly, trust = true, untied{}
+	}
 	tty := terminal.Open()
 	defer tty.Close()
 	lend := tty.Job()
-	p, err := r.start(store, lease, limits, tty, lend)
+	p, err := s.start(lease, limits, tty, lend)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	s := &supervisor{
+	v := &supervisor{
 		process: p,
-		lease:   lease,
-		key:     r.key,
+		lease:   trust,
+		key:     s.key,
 		limits:  limits,
-		signals: in.signals,
-		trouble: watch.trouble,
-		renewed: watch.renewed,
-		parent:  r.parent,
-		job:     newJob(tty, p.Pid(), lend, in.signals),
-		events:  r.events,
-		stderr:  r.stderr,
-		log:     r.log,
+		signals: s.in.signals,
+		trouble: s.watch.trouble,
+		renewed: s.watch.renewed,
+		parent:  s.parent,
+		job:     newJob(tty, p.Pid(), lend, s.in.signals),
+		events:  s.events,
+		stderr:  s.stderr,
+		log:     s.log,
 	}
-	err = s.run()
-	r.result.ran(s)
-	if s.lost != nil {
-		within = closeTime // the store is in trouble, or has nothing of ours
-	}
+	err = v.run()
+	s.result.ran(v)
+	s.failing, s.asked = v.lost != nil, v.asked()
 	return err
 }
+
+// untied is the trust of a command that holds nothing: nothing can be lost.
+type untied struct{}
+
+func (untied) Check() error             { return nil }
+func (untied) Remaining() time.Duration { return time.Hour }
+func (untied) Context() context.Context { return context.Background() }
 
 func (r *runner) stops() stops {
 	return stops{
@@ -77,17 +94,17 @@ func (r *runner) stops() stops {
 type living interface{ LifeFile() (*os.File, error) }
 
 // start starts the command, and lends it the terminal.
-func (r *runner) start(store driver.Store, lease *dibs.Lease, limits stops, tty *terminal.Terminal, lend bool) (*guard.Process, error) {
-	spec := guard.Spec{
-		Path: r.path, Argv: r.argv, Env: r.childEnv(os.Environ(), lease.Fence()),
-		Foreground: lend,
+func (s *session) start(lease *dibs.Lease, limits stops, tty *terminal.Terminal, lend bool) (*guard.Process, error) {
+	spec := guard.Spec{Path: s.path, Argv: s.argv, Env: os.Environ(), Foreground: lend}
+	if lease != nil {
+		spec.Env = s.childEnv(spec.Env, lease.Fences())
 	}
 	if !limits.warnOnly {
 		spec.Limit = limits.guard(lease.Remaining())
 	}
-	if s, ok := store.(living); ok {
+	if l, ok := s.store.(living); ok && lease != nil {
 		var err error
-		if spec.Life, err = s.LifeFile(); err != nil {
+		if spec.Life, err = l.LifeFile(); err != nil {
 			return nil, failf(exitFailed, "%v; the command was not started", err)
 		}
 	}
@@ -95,15 +112,15 @@ func (r *runner) start(store driver.Store, lease *dibs.Lease, limits stops, tty 
 	p, err := guard.Start(spec)
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		tty.Reclaim()
-		return nil, failf(exitNotExecutable, "can't execute %s: %v%s", r.path, errno, scriptHint(err))
+		return nil, failf(exitNotExecutable, "can't execute %s: %v%s", s.path, errno, scriptHint(err))
 	}
 	if err != nil {
 		tty.Reclaim()
-		return nil, failf(exitFailed, "can't start %s: %v", r.path, err)
+		return nil, failf(exitFailed, "can't start %s: %v", s.path, err)
 	}
-	r.result.started = time.Now()
-	r.events.add(event{Event: "started", Pid: p.Pid()})
-	r.log.Debug("started", "key", r.key, "pid", p.Pid(), "run_id", r.runID)
+	s.result.started = time.Now()
+	s.events.add(event{Event: "started", Pid: p.Pid()})
+	s.log.Debug("started", "key", s.key, "pid", p.Pid(), "run_id", s.runID)
 	return p, nil
 }
 

@@ -7,18 +7,19 @@ import (
 )
 
 // The variable DIBS_KEYS has a line for each key that the outer runs hold, the
-// outermost first: the key, the identity of its store, and the process id of the
-// dibs that holds it, separated by tabs (which no key can have).
+// outermost first: the key, the identity of its store, the process id of the dibs
+// that holds it, and its fence, separated by tabs (which no key can have).
 const keysVar = "DIBS_KEYS"
 
 type heldKey struct {
 	key   string
 	store string // "": any
 	pid   int    // 0: not known
+	fence uint64 // 0: none, or not known
 }
 
 func (k heldKey) String() string {
-	return k.key + "\t" + k.store + "\t" + strconv.Itoa(k.pid)
+	return k.key + "\t" + k.store + "\t" + strconv.Itoa(k.pid) + "\t" + strconv.FormatUint(k.fence, 10)
 }
 
 // outerKeys reads DIBS_KEYS.
@@ -28,9 +29,10 @@ func outerKeys(text string) []heldKey {
 		if line == "" {
 			continue
 		}
-		fields := append(strings.Split(line, "\t"), "", "")
+		fields := append(strings.Split(line, "\t"), "", "", "")
 		pid, _ := strconv.Atoi(fields[2])
-		keys = append(keys, heldKey{key: fields[0], store: fields[1], pid: pid})
+		fence, _ := strconv.ParseUint(fields[3], 10, 64)
+		keys = append(keys, heldKey{fields[0], fields[1], pid, fence})
 	}
 	return keys
 }

@@ -14,6 +14,8 @@ const (
 	canShare       = "share a key"
 	canCount       = "count holders"
 	canKeep        = "keep a key closed"
+	canRemember    = "remember what is done under"
+	canLimit       = "limit"
 )
 
 // able has the stores that can do what others can't. Those with everything come
@@ -25,6 +27,8 @@ var able = map[string][]string{
 	canShare:       {"sqlite://", "redis://" + notPlain, "postgres://", "pgadvisory://"},
 	canCount:       {"sqlite://", "redis://" + notPlain, "postgres://"},
 	canKeep:        {"sqlite://", "redis://", "postgres://"},
+	canRemember:    {"sqlite://", "redis://", "postgres://"},
+	canLimit:       {"sqlite://", "redis://", "postgres://"},
 }
 
 const notPlain = " (not with layout=plain)"

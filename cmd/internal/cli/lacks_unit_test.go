@@ -32,10 +32,12 @@ func TestAble(t *testing.T) {
 		_, lists := s.(driver.Lister)
 		_, revokes := s.(driver.Revoker)
 		_, tells := s.(driver.Journal)
+		_, records := s.(driver.Records)
 		f := s.Facts()
 		for ability, can := range map[string]bool{
 			canList: lists, canRevoke: revokes, canTellHistory: tells, canShare: f.Modes&driver.Shared != 0,
 			canCount: f.Modes&driver.Counted != 0, canKeep: f.Waived(18) == "",
+			canRemember: records && f.Fencing != driver.NoFencing, canLimit: records,
 		} {
 			stores := able[ability]
 			switch scheme {

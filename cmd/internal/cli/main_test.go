@@ -10,6 +10,7 @@ import (
 
 	"github.com/dibslock/dibs"
 	"github.com/dibslock/dibs/cmd/internal/cli"
+	"github.com/dibslock/dibs/driver"
 	"github.com/dibslock/dibs/internal/servers"
 )
 
@@ -38,6 +39,9 @@ func revoke(key string) int {
 	}
 	defer c.Close(ctx)
 	for h, err := range c.Holders(ctx, key) {
+		if err == nil && h.State == driver.Waiting {
+			continue
+		}
 		if err == nil {
 			err = c.Revoke(ctx, dibs.Revocation{Name: h.Name, Token: h.Token})
 		}

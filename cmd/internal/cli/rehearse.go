@@ -21,20 +21,18 @@ func (r *runner) rehearse(out io.Writer) error {
 			return err
 		}
 	}
-	r.outer = outerKeys(os.Getenv(keysVar))
-	if err := nested(r.outer, r.key, identity(p.url)); err != nil {
+	r.place = p
+	if err := r.nested(); err != nil {
 		return err
 	}
-	r.place = p
-	status := freeKey(r.key)
+	var status keyStatus
+	var held *dibs.HeldError
+	var err error
 	if there {
-		var err error
-		if status, err = r.foresee(); err != nil {
+		if status, held, err = r.foresee(); err != nil {
 			return err
 		}
 	}
-	held := r.obstacle(status)
-	var err error
 	text := "would run: " + commandLine(r.argv)
 	switch {
 	case held != nil && r.wait.wanted:
@@ -50,23 +48,32 @@ func (r *runner) rehearse(out io.Writer) error {
 	return err
 }
 
-// foresee asks who is at the key, of a store that suits the run.
-func (r *runner) foresee() (keyStatus, error) {
+// foresee asks who is at the first key that is not free, of a store that suits the
+// run, and who is in the way there.
+func (r *runner) foresee() (k keyStatus, held *dibs.HeldError, err error) {
 	ctx, cancel := asking()
 	defer cancel()
 	store, err := r.place.open(ctx)
 	if err != nil {
-		return keyStatus{}, err
+		return k, nil, err
 	}
 	client, err := r.place.client(store, nil)
 	if err != nil {
-		return keyStatus{}, err
+		return k, nil, err
 	}
 	defer closeClient(client, logger(io.Discard, false))
 	if err := r.suits(store.Facts()); err != nil {
-		return keyStatus{}, err
+		return k, nil, err
 	}
-	return oneStatus(ctx, r.place, client, r.key)
+	for _, name := range r.names {
+		if k, err = oneStatus(ctx, r.place, client, name); err != nil {
+			return k, nil, err
+		}
+		if held = r.obstacle(k); held != nil {
+			break
+		}
+	}
+	return k, held, nil
 }
 
 // obstacle returns who would be in the way now; nil: nobody.
@@ -78,11 +85,11 @@ func (r *runner) obstacle(k keyStatus) *dibs.HeldError {
 		case r.shared && mode == driver.Shared:
 		case r.slots.value > 1 && mode == driver.Counted && taken <= min(r.slots.value, c.Of):
 		default:
-			return &dibs.HeldError{Name: r.key, Holder: &c.holder}
+			return &dibs.HeldError{Name: k.Key, Holder: &c.holder}
 		}
 	}
 	if len(k.Waiters) > 0 {
-		return &dibs.HeldError{Name: r.key, Reserved: true}
+		return &dibs.HeldError{Name: k.Key, Reserved: true}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type report struct {
 	Mode     string       `json:"mode"`
 	Store    string       `json:"store"`  // without a password
 	Fence    string       `json:"fence"`  // "": never held, or nothing to fence with
-	Token    string       `json:"token"`  // "": never held
+	Token    string       `json:"token"`  // "": never held, or several were
 	Holder   *claimStatus `json:"holder"` // who is in the way, of skipped; null: not known
 	Waited   int64        `json:"waited_ms"`
 	Ran      int64        `json:"ran_ms"`
@@ -42,15 +42,26 @@ type report struct {
 	Ended    *time.Time   `json:"ended_at"`
 	Message  string       `json:"message"` // what went wrong, for people
 
+	Fences map[string]string `json:"fences,omitempty"`         // of each, of several keys
+	Retry  int64             `json:"retry_after_ms,omitempty"` // of a limit that is used up
+
 	started time.Time
 }
 
 // granted notes what was held.
-func (p *report) granted(l *dibs.Lease) {
-	if f := l.Fence(); f != 0 {
+func (p *report) granted(l *dibs.Lease, names []string) {
+	fences := l.Fences()
+	if f := fences[names[0]]; f != 0 {
 		p.Fence = strconv.FormatUint(f, 10)
 	}
-	p.Token = strconv.FormatUint(l.Token(), 10)
+	if len(names) == 1 {
+		p.Token = strconv.FormatUint(l.Token(), 10)
+		return
+	}
+	p.Fences = make(map[string]string)
+	for name, f := range fences {
+		p.Fences[name] = strconv.FormatUint(f, 10)
+	}
 }
 
 // ran notes how the command ended.

@@ -34,6 +34,9 @@ func newRoot() *cobra.Command {
 that they already have; with nothing installed, on a file of this host.
 
   dibs run nightly -- backup.sh          run it, unless it runs already
+  dibs elect worker -- work.sh           run it while this instance leads
+  dibs once migrate/42 -- migrate.sh     run it unless it was done before
+  dibs limit mail 10/1h -- mail.sh       run it at most so often
   dibs ls                                who holds what
   dibs show nightly                      who holds and who waits
   dibs watch                             the same, as it changes
@@ -55,7 +58,7 @@ that they already have; with nothing installed, on a file of this host.
 		Args: cobra.ArbitraryArgs,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(), completesKeys(newLs()), completesKeys(newShow()), newVersion())
+	root.AddCommand(newRun(), newElect(), newOnce(), newLimit(), completesKeys(newLs()), completesKeys(newShow()), newVersion())
 	root.AddCommand(completesKeys(newFollow()), completesKeys(newHistory()), completesKeys(newForceUnlock()), newFence())
 	root.AddCommand(newServe(), newTrigger(), newJobs(), newRuns(), newLogs(), newNext(), newConfig())
 	root.AddCommand(newDoctor(), newStore(), newRedlock(), newCompletion(), newMan())

@@ -4,7 +4,10 @@ package cli
 
 import "os"
 
-var ending, passing, broken = []os.Signal{os.Interrupt}, []os.Signal(nil), []os.Signal(nil)
+var (
+	ending, quitting = []os.Signal{os.Interrupt}, []os.Signal{os.Interrupt}
+	passing, broken  []os.Signal
+)
 
 // Nothing stops a command here.
 var stopSignal, contSignal os.Signal

@@ -14,7 +14,9 @@ var (
 	ending = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2}
 	// passing are passed on to the command, and mean nothing to a wait.
 	passing = []os.Signal{unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
-	broken  = []os.Signal{unix.SIGPIPE}
+	// quitting are those among them that ask for the end of whatever runs.
+	quitting = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM}
+	broken   = []os.Signal{unix.SIGPIPE}
 )
 
 // What stops the command for a while, and what lets it go on.

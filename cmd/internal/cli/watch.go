@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	quietTime = 400 * time.Millisecond // a wait shorter than this is not worth a word
-	lineEvery = 15 * time.Second       // how often a wait is told of
-	drawEvery = time.Second            // the same, on a terminal
-	findEvery = 3 * time.Second        // how often the line is looked at
+	quietTime    = 400 * time.Millisecond // a wait shorter than this is not worth a word
+	lineEvery    = 15 * time.Second       // how often a wait is told of
+	drawEvery    = time.Second            // the same, on a terminal
+	patientEvery = time.Hour              // the same, of a wait that may well be for ever
+	findEvery    = 3 * time.Second        // how often the line is looked at
 )
 
 // A watch hears what the library does, and tells a person who waits about it.
 type watch struct {
 	r       *runner
-	renewed chan struct{}                                // capacity 1: a renewal has ended
-	look    func(ctx context.Context) (keyStatus, error) // at the key, as far as the store can tell
+	renewed chan struct{}                                            // capacity 1: a renewal has ended
+	look    func(ctx context.Context, key string) (keyStatus, error) // at a key, as far as the store can tell
 
 	mu    sync.Mutex // guards what follows
 	held  *dibs.HeldError
@@ -89,14 +90,20 @@ func (w *watch) agedLocked(now time.Time, e *dibs.HeldError) *dibs.HeldError {
 
 // start tells of the wait until stop is called.
 func (w *watch) start() (stop func()) {
+	w.mu.Lock()
+	w.held, w.down, w.last = nil, nil, nil // they are of a wait before
+	w.mu.Unlock()
 	if w.r.quiet {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	live := newLiveLine(w.r.stderr)
 	every := lineEvery
-	if live != nil {
+	switch {
+	case live != nil:
 		every = drawEvery
+	case w.r.patient:
+		every = patientEvery
 	}
 	done := make(chan struct{})
 	go func() { // ends with ctx, which stop ends
@@ -142,7 +149,7 @@ func (w *watch) find(ctx context.Context, now time.Time) {
 		return
 	}
 	w.found = now
-	n := w.status(ctx).position(held.Place)
+	n := w.status(ctx, held.Name).position(held.Place)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.position = n
@@ -151,14 +158,14 @@ func (w *watch) find(ctx context.Context, now time.Time) {
 // findTime bounds a look at the key and its line.
 const findTime = time.Second
 
-// status is who holds the key and who waits for it; empty if that can't be told.
-func (w *watch) status(ctx context.Context) keyStatus {
+// status is who holds key and who waits for it; empty if that can't be told.
+func (w *watch) status(ctx context.Context, key string) keyStatus {
 	if w.look == nil {
 		return keyStatus{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
-	k, err := w.look(ctx)
+	k, err := w.look(ctx, key)
 	if err != nil {
 		return keyStatus{}
 	}
@@ -184,10 +191,16 @@ func (w *watch) line(now time.Time) (line, kind string) {
 		if p := prospects(held); p != "" {
 			line += "; " + p
 		}
+		if held.Holder != nil && w.r.patient { // that it is another is news
+			return line, "held by " + held.Holder.Note
+		}
 		return line, "held"
 	case w.down != nil:
 		until := "; giving up after " + short(w.r.ttl.Duration) + " without one"
-		if d := w.r.wait.Duration; d > 0 {
+		switch d := w.r.wait.Duration; {
+		case w.r.patient:
+			until = ""
+		case d > 0:
 			until = "; giving up when " + short(d) + " are over"
 		}
 		return fmt.Sprintf("%s: the store %s gives no clear answer: %v%s", waited, w.r.place, w.down, until), "down"
