@@ -15,6 +15,7 @@ import (
 // hold does work under the lease, and gives it back when nothing of the work is
 // left.
 func (s *session) hold(lease *dibs.Lease, work func() error) error {
+	s.failing, s.asked = false, false
 	s.result.granted(lease, s.names)
 	s.events.add(event{Event: "acquired", Fence: s.result.Fence, Token: s.result.Token, Waited: &s.result.Waited})
 	defer func() {
