@@ -37,7 +37,7 @@ func (s *Server) routeJobs() {
 	huma.Register(s.api, op(http.MethodGet, "/api/v1/jobs/{id}", "get-job", "One job"), func(ctx context.Context, in *ByJob) (*jobOutput, error) {
 		return s.oneJob(ctx, in.ID)
 	})
-	pause := op(http.MethodPost, "/api/v1/jobs/{id}/pause", "pause-job", "Keep a job from being started, on all instances")
+	pause := op(http.MethodPost, "/api/v1/jobs/{id}/pause", "pause-job", "Keep a job from being started, on all instances", http.StatusUnsupportedMediaType, http.StatusRequestEntityTooLarge)
 	pause.MaxBodyBytes = maxBody
 	huma.Register(s.api, pause, func(ctx context.Context, in *pauseInput) (*jobOutput, error) {
 		reason := ""

@@ -284,6 +284,8 @@ func TestHostileRequests(t *testing.T) {
 		{"a rebound name", "POST", "/run/quick", "", []string{"Host", "evil.example"}, 421},
 		{"a long key", "POST", "/run/quick", "", []string{"Idempotency-Key", strings.Repeat("k", 256)}, 422},
 		{"a form", "POST", "/run/quick", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
+		{"a form for a pause", "POST", "/api/v1/jobs/quick/pause", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
+		{"a huge reason", "POST", "/api/v1/jobs/quick/pause", big, nil, 413},
 		{"no method", "PUT", "/run/quick", "", nil, 405},
 		{"no path", "GET", "/nothing", "", nil, 404},
 		{"no page", "GET", "/", "", nil, 404},
