@@ -3,11 +3,8 @@ package drivertest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +15,7 @@ import (
 
 var allLaws = []law{
 	{number: 45, name: "SeveralNamesAreOne", test: l45Core.run},
+	{number: 45, name: "ALossEndsAll", test: l45Losses.run},
 	{number: 45, name: "NobodyDeadlocks", test: noDeadlock},
 }
 
@@ -65,31 +63,6 @@ func mutexes(c *dibs.Client, names []string) *dibs.Locker {
 		ls = append([]*dibs.Locker{c.Mutex(name)}, ls...)
 	}
 	return c.All(ls...)
-}
-
-// revokes is a rig whose other client can take claims away, or the part is
-// skipped.
-func revokes(t testing.TB, s *Stage, set dibs.Settings) *rig {
-	t.Helper()
-	if s.Facts.Waived(22) != "" || !is[driver.Revoker](s.Open(t)) || !is[driver.Lister](s.Open(t)) {
-		s.skip(t, "nothing can be taken away")
-	}
-	return newRig(t, s, set)
-}
-
-// takeAway revokes whatever holds name, at once.
-func (r *rig) takeAway(t testing.TB, name string) {
-	t.Helper()
-	revoked := false
-	for _, h := range r.holders(t, name) {
-		if h.Name == name && h.Token != 0 {
-			revoke(t, r.other, driver.Claim{Name: name, Token: h.Token}, true)
-			revoked = true
-		}
-	}
-	if !revoked {
-		t.Fatalf("nobody holds %q", name)
-	}
 }
 
 var l45Core = parts{
@@ -219,62 +192,6 @@ var l45Core = parts{
 		}
 		MustRelease(t, r.other, m)
 	}},
-	{"ALossEndsAll", both(func(t *testing.T, s *Stage) {
-		r, names := revokes(t, s, dibs.Settings{}), three()
-		l, err := mutexes(r.client, names).Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		bound, stop := l.Bind(t.Context())
-		defer stop()
-		r.takeAway(t, names[1])
-		if !done(bound, 2*r.ttl+r.Grace()) {
-			t.Fatal("the context does not end")
-		}
-		var lost *dibs.LostError
-		if err := context.Cause(bound); !errors.As(err, &lost) || lost.Name != names[1] {
-			t.Errorf("cause %v, want the loss of %q", err, names[1])
-		}
-		if err := l.Check(); !errors.Is(err, dibs.ErrLost) {
-			t.Errorf("check: %v", err)
-		}
-		if err := l.Release(t.Context()); !errors.Is(err, dibs.ErrLost) {
-			t.Errorf("release: %v", err)
-		}
-		for _, name := range names {
-			r.isFree(t, name)
-		}
-	})},
-	{"WhatIsLostEndsByItsTTL", both(func(t *testing.T, s *Stage) {
-		r, names := revokes(t, s, dibs.Settings{}), three()
-		s.byTTL(t)
-		l, err := mutexes(r.client, names).Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.takeAway(t, names[0])
-		if !done(l.Context(), 2*r.ttl+r.Grace()) {
-			t.Fatal("the context does not end")
-		}
-		time.Sleep(r.ttl + r.Grace())
-		for _, name := range names { // though nobody released it
-			r.isFree(t, name)
-		}
-	})},
-	{"ALossEndsTheWait", func(t *testing.T, s *Stage) {
-		r, names := revokes(t, s, dibs.Settings{}), three()
-		MustAcquire(t, r.other, Mutex(names[2], s.long()))
-		after(t, r.ttl/2, func() { r.takeAway(t, names[0]) })
-		_, err := mutexes(r.client, names).Lock(bounded(t, 10*r.ttl))
-		var lost *dibs.LostError
-		var wait *dibs.WaitError
-		if !errors.As(err, &lost) || lost.Name != names[0] || errors.As(err, &wait) {
-			t.Errorf("Lock: %v, want the loss of %q", err, names[0])
-		}
-		r.isFree(t, names[0])
-		r.isFree(t, names[1])
-		r.isHeld(t, names[2]) // it did not wait for that one
-	}},
 	{"ANameTwice", both(func(t *testing.T, s *Stage) {
 		r, name, other := newRig(t, s, dibs.Settings{}), fresh(), fresh()
 		c := r.client
@@ -361,48 +278,4 @@ var l45Core = parts{
 			t.Errorf("release: %v", err)
 		}
 	})},
-}
-
-// noDeadlock has 50 goroutines lock five of twenty names each, in any order.
-func noDeadlock(t *testing.T, s *Stage) {
-	both(func(t *testing.T, s *Stage) {
-		var (
-			clients []*dibs.Client
-			base    = fresh()
-			inside  [20]atomic.Int32
-			wg      sync.WaitGroup
-		)
-		for range 2 {
-			clients = append(clients, newRig(t, s, dibs.Settings{TTL: s.TTL(30 * time.Second)}).client)
-		}
-		for g := range 50 {
-			wg.Go(func() { // ends with its rounds
-				c, rng := clients[g%2], rand.New(rand.NewPCG(1, uint64(g)))
-				for range 2 {
-					five := rng.Perm(len(inside))[:5]
-					var ls []*dibs.Locker
-					for _, i := range five {
-						ls = append(ls, c.Mutex(fmt.Sprintf("%s/%02d", base, i)))
-					}
-					err := c.All(ls...).Do(bounded(t, 5*time.Minute), func(context.Context) error {
-						for _, i := range five {
-							if inside[i].Add(1) != 1 {
-								t.Errorf("two hold name %d", i)
-							}
-						}
-						time.Sleep(time.Millisecond)
-						for _, i := range five {
-							inside[i].Add(-1)
-						}
-						return nil
-					})
-					if err != nil {
-						t.Errorf("Do: %v", err)
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-	})(t, s)
 }
