@@ -3,7 +3,23 @@ package mutants_test
 import "slices"
 
 // primMutants break what is built from a lock.
-var primMutants = slices.Concat(limitMutants, onceMutants, allMutants, electionMutants, convertMutants)
+var primMutants = slices.Concat(mutexMutants, limitMutants, onceMutants, allMutants, electionMutants, convertMutants)
+
+// everyPrimitive is the test that each primitive excludes as a mutex does.
+const everyPrimitive = "^TestConformance$/^laws$/^L1_EveryPrimitiveExcludes$"
+
+var mutexMutants = []mutant{
+	{
+		law: 1, what: "a writer reads",
+		edit: edit{"locker.go", "*Locker { return c.Mutex(name) }", "*Locker { return c.Reader(name) }"},
+		run:  everyPrimitive,
+	},
+	{
+		law: 1, what: "several units are one",
+		edit: edit{"locker.go", "l := &Locker{client: c, name: name, units: units, capacity: capacity}", "l := &Locker{client: c, name: name, units: min(units, 1), capacity: capacity}"},
+		run:  everyPrimitive,
+	},
+}
 
 var limitMutants = []mutant{
 	{
