@@ -33,7 +33,7 @@ race: ## every test under the race detector, but for the stores' laws in real ti
 
 live: ## the stores' laws in real time, which mostly wait
 	@echo "== laws in real time"
-	$(GO) test -timeout 15m -p 3 -parallel 64 -run 'Conformance' $(STORES)
+	$(GO) test -timeout 15m -p 3 -parallel 64 -run 'Conformance|TortureOnce|TortureStorm' $(STORES)
 	@echo "== many leases"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES)
 	@echo "== the command on every server"

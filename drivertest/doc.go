@@ -13,5 +13,6 @@
 // fails if the law's test does not notice.
 //
 // Faults come from a [Link]: [Wrap] and [NewLink] put one in front of an embedded
-// store, in process, and package proxy puts one on the wire.
+// store, in process, and package proxy puts one on the wire. [Storm] kills real
+// processes that hold something of a store that others can open by its URL.
 package drivertest

@@ -17,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	drivertest.StormMain()
 	flag.Parse()
 	// The laws mostly wait for time to pass, which many can do at once.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {

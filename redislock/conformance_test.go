@@ -45,3 +45,12 @@ func TestConformanceOfThePlainLayout(t *testing.T) {
 		}
 	}})
 }
+
+// TestTortureStorm kills processes, whose claims end by their TTL.
+func TestTortureStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
+	t.Parallel()
+	drivertest.Storm(t, "redis://"+servers.SharedRedis(t).Addr()+"/?"+space(), time.Second)
+}

@@ -17,7 +17,10 @@ import (
 	_ "github.com/dibslock/dibs/redislock"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
+func TestMain(m *testing.M) {
+	drivertest.StormMain()
+	servers.Main(m)
+}
 
 var spaces atomic.Int64 // numbers the namespaces of tests
 

@@ -57,3 +57,12 @@ func fastDir(t testing.TB) string {
 
 // TestTorture is the long run: see scripts/torture.sh.
 func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, plain) }
+
+// TestTortureStorm kills processes, whose claims the kernel then frees at once.
+func TestTortureStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
+	t.Parallel()
+	drivertest.Storm(t, "sqlite://"+filepath.Join(fastDir(t), "locks.db"), 5*time.Second)
+}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/drivertest"
 	"github.com/dibslock/dibs/sqlitelock"
 )
 
@@ -22,6 +23,7 @@ import (
 const roleEnv = "SQLITELOCK_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	drivertest.StormMain()
 	if role := os.Getenv(roleEnv); role != "" {
 		if err := play(role, os.Args[1:]); err != nil {
 			fmt.Println("error:", err)
