@@ -130,7 +130,7 @@ func TestLateVotesAreTakenBack(t *testing.T) {
 		}
 		var held driver.Claim
 		if what == "refused" {
-			held, _ = drivertest.MustAcquire(t, s, drivertest.Mutex(what, time.Minute))
+			held, _ = drivertest.MustAcquire(t, s, drivertest.Mutex(what, 10*time.Second))
 		}
 		for _, r := range paused {
 			if err := r.Pause(); err != nil {
