@@ -4,14 +4,16 @@ SHELL     := /bin/sh
 # The modules, from the ground up. tools is for building only.
 MODULES   := . sqlitelock redislock pglock fencetest otelhooks cmd bench examples
 PACKAGES  := $(foreach m,$(MODULES),./$(patsubst .,,$(m))$(if $(filter .,$(m)),,/)...)
-STORES    := ./sqlitelock ./redislock ./redislock/internal/quorum ./pglock
+STORES     := ./sqlitelock ./redislock ./pglock
+LAWS       := ^TestConformance(InBubble|OfThePlainLayout|OfAdvisoryLocks|BehindPgBouncer)?$$
+TOPOLOGIES := ^TestConformance(OfAQuorum|OfAPlainQuorum|OfACluster|OfSentinels|OverAUsersClient)$$
 GO        ?= go
 SEED      ?= 0
 FOR       ?= 2m
 MUTANTS   ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: demo test check lint race live mutants bench interop torture servers
+.PHONY: demo test check lint race live more mutants bench interop torture servers
 
 demo: ## two runs of one job: the first runs, the second is told who holds it
 	$(GO) build -o bin/dibs ./cmd/dibs
@@ -27,17 +29,25 @@ servers: ## installs what the tests need (on Debian, as root), or prints the com
 lint: ## format, vet, staticcheck, modernizers, tidiness, other systems
 	sh scripts/lint.sh $(MODULES)
 
-race: ## every test under the race detector, but for the stores' laws in real time
+race: ## every test under the race detector, but for those in real time and the examples
 	@echo "== tests under the race detector"
-	$(GO) test -race -short -timeout 15m $(PACKAGES)
+	$(GO) test -race -short -timeout 15m $(filter-out ./fencetest/... ./examples/...,$(PACKAGES))
 
-live: ## the stores' laws in real time, which mostly wait
+live: ## the stores' laws in real time, which mostly wait, and whole programs
+	@echo "== fences and examples"
+	$(GO) test -timeout 15m ./fencetest/... ./examples/...
 	@echo "== laws in real time"
-	$(GO) test -timeout 15m -p 3 -parallel 64 -run 'Conformance|TortureOnce|TortureStorm' $(STORES)
+	$(GO) test -timeout 15m -p 3 -parallel 64 -run '$(LAWS)' $(STORES)
 	@echo "== many leases"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES)
+
+more: ## what takes longer than make test may: laws on several Redis servers, the command on every server, storms
+	@echo "== laws on a quorum, a cluster, behind sentinels, and over a user's client"
+	$(GO) test -timeout 20m -parallel 24 -run '$(TOPOLOGIES)' ./redislock
 	@echo "== the command on every server"
-	$(GO) test -timeout 15m -parallel 6 -run 'ScriptsOnServers' ./cmd/internal/cli
+	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers' ./cmd/internal/cli
+	@echo "== storms of kill -9"
+	$(GO) test -timeout 15m -p 1 -run 'TortureOnce|TortureStorm' $(STORES)
 
 mutants: ## two mutants of every law must be caught; all of them: make mutants MUTANTS=all
 	@echo "== mutants"

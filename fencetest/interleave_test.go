@@ -79,8 +79,9 @@ func (o orders) all(t *testing.T) int64 {
 	}
 	wg.Wait()
 	t.Logf("70 orders: %d lost an update, %d refused the older, %d were a conflict", lost.Load(), refused.Load(), conflicts.Load())
-	if o.guarded && refused.Load() == 0 {
-		t.Error("the older was never refused")
+	// Above READ COMMITTED the database may find the conflict before the fence does.
+	if o.guarded && refused.Load()+conflicts.Load() == 0 {
+		t.Error("the older was never stopped")
 	}
 	return lost.Load()
 }

@@ -152,7 +152,7 @@ func wanted(grants string) (kinds, objects, privileges []string) {
 		line = strings.TrimPrefix(strings.TrimSuffix(line, " TO ROLE;"), "GRANT ")
 		rights, on, _ := strings.Cut(line, " ON ")
 		kind := "table"
-		for _, k := range []string{"schema", "sequence"} {
+		for _, k := range []string{"schema", "sequence", "function"} {
 			if rest, ok := strings.CutPrefix(on, strings.ToUpper(k)+" "); ok {
 				kind, on = k, rest
 			}

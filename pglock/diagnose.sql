@@ -23,4 +23,5 @@ SELECT i.privilege || ' on ' || i.object
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) i (kind, object, privilege)
 WHERE NOT CASE i.kind WHEN 'schema' THEN pg_catalog.has_schema_privilege(i.object, i.privilege)
                WHEN 'sequence' THEN pg_catalog.has_sequence_privilege(i.object, i.privilege)
+               WHEN 'function' THEN COALESCE(pg_catalog.has_function_privilege(pg_catalog.to_regproc(i.object)::oid, i.privilege), false)
                ELSE pg_catalog.has_table_privilege(i.object, i.privilege) END;
