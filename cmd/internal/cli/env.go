@@ -17,12 +17,9 @@ func (r *runner) childEnv(environ []string, fences map[string]uint64) []string {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(ours, name)
 	})
-	var keys []string
-	for _, k := range r.outer {
-		keys = append(keys, k.String())
-	}
+	var keys []heldKey
 	for _, name := range r.names {
-		keys = append(keys, heldKey{name, identity(r.place.url), r.pid, fences[name]}.String())
+		keys = append(keys, heldKey{name, identity(r.place.url), r.pid, fences[name]})
 	}
 	key := r.key
 	if len(r.names) > 1 {
@@ -31,7 +28,7 @@ func (r *runner) childEnv(environ []string, fences map[string]uint64) []string {
 	env = append(
 		env,
 		"DIBS_KEY="+key,
-		keysVar+"="+strings.Join(keys, "\n"),
+		keysVar+"="+keysWith(r.outer, keys...),
 		"DIBS_FENCE="+strconv.FormatUint(fences[r.names[0]], 10),
 		"DIBS_RUN_ID="+r.runID,
 		"DIBS_MODE="+r.mode(),

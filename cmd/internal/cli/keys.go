@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,15 @@ type heldKey struct {
 
 func (k heldKey) String() string {
 	return k.key + "\t" + k.store + "\t" + strconv.Itoa(k.pid) + "\t" + strconv.FormatUint(k.fence, 10)
+}
+
+// keysWith is DIBS_KEYS for a command that runs under keys too, within outer.
+func keysWith(outer []heldKey, keys ...heldKey) string {
+	var lines []string
+	for _, k := range slices.Concat(outer, keys) {
+		lines = append(lines, k.String())
+	}
+	return strings.Join(lines, "\n")
 }
 
 // outerKeys reads DIBS_KEYS.

@@ -1,12 +1,12 @@
 package cli_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +17,26 @@ import (
 type container struct {
 	t   *testing.T
 	cmd *exec.Cmd
-	out bytes.Buffer
+	out output
 	pid int // of dibs, outside
+}
+
+// output is what a process has said so far.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // contain runs dibs as process 1. With own, /proc shows the namespace, as in a
@@ -56,7 +74,7 @@ func contain(t *testing.T, own bool, dir string, args ...string) *container {
 		}
 		c.pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.pid))
-		return strings.Contains(string(line), "dibs\x00run\x00")
+		return strings.Contains(string(line), "dibs\x00"+args[0]+"\x00")
 	})
 	return c
 }
@@ -108,6 +126,42 @@ func TestProcessOneCollectsOrphans(t *testing.T) {
 	c.ends(7)
 	if out := c.out.String(); !strings.Contains(out, "dibs run k") {
 		t.Errorf("dibs isn't process 1: %s", out)
+	}
+}
+
+// A runner collects what its jobs leave behind, and what stops a container drains
+// it: the job that runs ends by itself, and none begins.
+func TestProcessOneServes(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{true, false} {
+		t.Run(fmt.Sprintf("own proc %v", own), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			script := `
+				for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 &); setsid sh -c '(sleep 0.01 &)'; done
+				while ps -A -o stat= -o ppid= | grep '^Z.* 1$'; do sleep 0.1; done
+				: >>up
+				until [ -e go ]; do sleep 0.05; done
+				echo ended >>ends`
+			file := fmt.Sprintf("version: 1\nserver: { listen: '127.0.0.1:0', drain: 5m }\njobs: { a: { schedule: '@every 1s', command: [sh, -c, %q] } }\n", script)
+			if err := os.WriteFile(dir+"/dibs.yaml", []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := contain(t, own, dir, "serve", "-c", "dibs.yaml")
+			c.written("up")
+			c.signal(unix.SIGTERM)
+			c.await("it drains", func() bool { return strings.Contains(c.out.String(), "msg=draining") })
+			if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.ends(0)
+			if ends, err := os.ReadFile(dir + "/ends"); err != nil || string(ends) != "ended\n" {
+				t.Errorf("the job said %q: %v\n%s", ends, err, c.out.String())
+			}
+			if out := c.out.String(); strings.Count(out, "state=succeeded") != 1 || !strings.Contains(out, "msg=ended") {
+				t.Error(out)
+			}
+		})
 	}
 }
 

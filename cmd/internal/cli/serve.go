@@ -129,11 +129,15 @@ func (s *service) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	outer := outerKeys(os.Getenv(keysVar))
 	metrics := telemetry.New(store.Facts().Driver)
 	r, err := jobs.New(ctx, jobs.Options{
 		Config: c, Store: store, Log: s.log,
 		Hooks: dibs.JoinHooks(metrics.Hooks(), logHooks(s.log)), Observer: metrics.Observer(),
 		Who: fmt.Sprintf("%s@%s (pid %d)", userName(), hostName(), os.Getpid()), Version: programVersion(), Listen: listener.Addr().String(),
+		Keys: func(lock string, fence uint64) string {
+			return keysWith(outer, heldKey{lock, identity(at.url), os.Getpid(), fence})
+		},
 	})
 	if err != nil {
 		return at.cannot("start the runner", "", err)

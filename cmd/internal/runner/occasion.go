@@ -30,6 +30,7 @@ func (r *Runner) environment(target config.Target, run book.Run) []string {
 	})
 	env = append(env,
 		"DIBS_KEY="+run.Lock,
+		"DIBS_KEYS="+r.opts.Keys(run.Lock, run.Fence),
 		"DIBS_FENCE="+strconv.FormatUint(run.Fence, 10),
 		"DIBS_RUN_ID="+run.ID,
 		"DIBS_JOB="+run.Job,

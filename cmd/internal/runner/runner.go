@@ -28,6 +28,10 @@ type Options struct {
 	Version  string
 	Listen   string
 
+	// Keys is the DIBS_KEYS of a command under a lock, by which a dibs run within
+	// refuses to wait for that lock; nil: just the lock.
+	Keys func(lock string, fence uint64) string
+
 	// ClockOffset is how far off this instance's clock is; for tests.
 	ClockOffset time.Duration
 }
@@ -89,6 +93,9 @@ func New(ctx context.Context, opts Options) (*Runner, error) {
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Keys == nil {
+		opts.Keys = func(lock string, _ uint64) string { return lock }
 	}
 	opts.Who = cmp.Or(opts.Who, fmt.Sprintf("pid %d", os.Getpid()))
 	client, err := dibs.New(opts.Store, &dibs.Options{Hooks: opts.Hooks, Logger: opts.Log})

@@ -511,7 +511,7 @@ func TestACommandHasTheEnvironmentAndTheRun(t *testing.T) {
 	r := f.start("  'a/{x}': { command: [sh, -c, 'env | grep -E \"^(DIBS_|TRACEPARENT)\" | sort'] }\n", 0)
 	run := f.end(r, f.trigger(r, "a/b").ID)
 	log, err := r.Book().Log(t.Context(), run.ID)
-	want := fmt.Sprintf("DIBS_ATTEMPT=1\nDIBS_FENCE=%d\nDIBS_JOB=a/b\nDIBS_KEY=job:a/b\nDIBS_RUN_ID=%s\nDIBS_STORE_URL=sqlite:///elsewhere.db\nDIBS_TRIGGER=http\nDIBS_TTL=30s\nTRACEPARENT=%s\n", run.Fence, run.ID, run.Trace)
+	want := fmt.Sprintf("DIBS_ATTEMPT=1\nDIBS_FENCE=%d\nDIBS_JOB=a/b\nDIBS_KEY=job:a/b\nDIBS_KEYS=job:a/b\nDIBS_RUN_ID=%s\nDIBS_STORE_URL=sqlite:///elsewhere.db\nDIBS_TRIGGER=http\nDIBS_TTL=30s\nTRACEPARENT=%s\n", run.Fence, run.ID, run.Trace)
 	if err != nil || string(log.Data) != want {
 		t.Errorf("%s, want %s, %v", log.Data, want, err)
 	}

@@ -61,8 +61,8 @@ func (s *safe) String() string {
 	return s.buf.String()
 }
 
-// newSite starts one over the store in dir.
-func newSite(t *testing.T, dir, jobs string, users *web.Users) *site {
+// newSite starts one over the store in dir. adjust may change its limits.
+func newSite(t *testing.T, dir, jobs string, users *web.Users, adjust ...func(*http.Server)) *site {
 	t.Helper()
 	c, err := config.Parse("test", []byte("version: 1\njobs:\n"+jobs), os.LookupEnv)
 	if err != nil {
@@ -80,6 +80,9 @@ func newSite(t *testing.T, dir, jobs string, users *web.Users) *site {
 	server := web.New(web.Options{Runner: s.run, Store: store, Users: users, Log: log, Version: "test"})
 	s.srv = httptest.NewUnstartedServer(nil)
 	s.srv.Config = server.HTTP()
+	for _, f := range adjust {
+		f(s.srv.Config)
+	}
 	s.srv.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 const (
@@ -46,11 +48,21 @@ func bounded(next http.Handler) http.Handler {
 			problem(http.StatusRequestEntityTooLarge, "", "a body of %d bytes; at most %d are taken", r.ContentLength, maxBody).write(w)
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWait + writeTime)) // an upper bound; streams move it
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
 }
+
+// paced has a request's read deadline be the server's alone. huma's own, 5s from
+// when it reads a body, would end the context of a request that has none and waits
+// longer: net/http reads on in the background, to see whether the client goes.
+func paced(ctx huma.Context, next func(huma.Context)) { next(pacedContext{ctx}) }
+
+type humaContext huma.Context // by another name: it has a method Context
+
+type pacedContext struct{ humaContext }
+
+func (pacedContext) SetReadDeadline(time.Time) error { return nil }
 
 // routed is mux, with problems for what it doesn't know.
 func routed(mux *http.ServeMux) http.Handler {

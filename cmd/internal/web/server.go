@@ -50,6 +50,7 @@ func New(o Options) *Server {
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	config.RejectUnknownQueryParameters = true
 	s.api = humago.New(mux, config)
+	s.api.UseMiddleware(paced)
 	s.routeRun()
 	s.routeRuns()
 	s.routeJobs()
@@ -75,6 +76,7 @@ func (s *Server) SetUsers(u *Users) { s.users.Store(u) }
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, IdleTimeout: idleTime,
+		WriteTimeout:   maxWait + writeTime, // an upper bound; streams move it
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
