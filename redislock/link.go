@@ -221,9 +221,9 @@ func (l *link) eval(ctx context.Context, s *script, keys, args []string) rueidis
 
 // eval is link.eval on one connection.
 func (c *conn) eval(ctx context.Context, s *script, keys, args []string) rueidis.RedisResult {
-	r := c.do(ctx, c.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	r := c.do(ctx, c.client.B().Evalsha().Sha1(s.sha()).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
-		r = c.do(ctx, c.client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+		r = c.do(ctx, c.client.B().Eval().Script(s.text()).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	}
 	return r
 }

@@ -341,5 +341,5 @@ func (w slotWire) asking(ctx context.Context, l *link, s *script, keys, args []s
 		return rueidis.NewErrorResult(err)
 	}
 	b := c.client.B()
-	return c.both(ctx, b.Asking().Build(), b.Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	return c.both(ctx, b.Asking().Build(), b.Eval().Script(s.text()).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 }

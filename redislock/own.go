@@ -88,9 +88,9 @@ func (w ownWire) eval(ctx context.Context, s *script, keys, args []string) rueid
 		s = s.sharded
 	}
 	b := w.c.client.B()
-	r := w.c.client.Do(ctx, b.Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+	r := w.c.client.Do(ctx, b.Evalsha().Sha1(s.sha()).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
-		r = w.c.client.Do(ctx, b.Eval().Script(s.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
+		r = w.c.client.Do(ctx, b.Eval().Script(s.text()).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
 	}
 	return r
 }

@@ -176,7 +176,7 @@ func RedlockInit(ctx context.Context, rawURL string) error {
 func (a *admin) note(ctx context.Context, i int, was, field string, base int64, changes ...string) error {
 	args := append([]string{was, field, strconv.FormatInt(base, 10)}, changes...)
 	c := a.conns[i]
-	hash, err := c.do(ctx, c.client.B().Eval().Script(initScript.text).Numkeys(1).Key(a.config.keys.node).Arg(args...).Build()).AsStrMap()
+	hash, err := c.do(ctx, c.client.B().Eval().Script(initScript.text()).Numkeys(1).Key(a.config.keys.node).Arg(args...).Build()).AsStrMap()
 	if err != nil {
 		return fmt.Errorf("the node %s: %w", a.addr(i), failed(ctx, "", err))
 	}

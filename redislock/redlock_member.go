@@ -111,7 +111,7 @@ func (n *member) greet(ctx context.Context, c *conn) error {
 	}
 	if st.err == nil && i.run != i.now {
 		args := []string{i.run, "run", "0", "run", i.now}
-		if err := c.do(ctx, c.client.B().Eval().Script(initScript.text).Numkeys(1).Key(n.key).Arg(args...).Build()).Error(); err != nil {
+		if err := c.do(ctx, c.client.B().Eval().Script(initScript.text()).Numkeys(1).Key(n.key).Arg(args...).Build()).Error(); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (n *member) greet(ctx context.Context, c *conn) error {
 	// Known scripts are run in the order in which they are sent; one whose text has
 	// to be sent comes after those behind it. Who may not load them does without.
 	for _, sc := range []*script{askScript, settleScript, proveScript, giveScript} {
-		err := c.do(ctx, c.client.B().ScriptLoad().Script(sc.text).Build()).Error()
+		err := c.do(ctx, c.client.B().ScriptLoad().Script(sc.text()).Build()).Error()
 		if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
 			return err
 		}

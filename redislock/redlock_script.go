@@ -32,5 +32,5 @@ var (
 // newQuorumScript makes a script of a file's text, with the rules of a node in
 // place of its line "--#lib".
 func newQuorumScript(text string) *script {
-	return build(strings.Replace(text, "--#lib\n", quorumLib, 1))
+	return &script{make: func() string { return build(strings.Replace(text, "--#lib\n", quorumLib, 1)) }}
 }

@@ -6,13 +6,34 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"sync"
 )
 
-// A script is one atomic step on the server.
+// A script is one atomic step on the server. It is made when it is first used,
+// since most programs use a few.
 type script struct {
-	text, sha string
-	plain     *script // the same for the plain layout
-	sharded   *script // and for a cluster, where messages stay with the slot
+	make    func() (text string)
+	plain   *script // the same for the plain layout
+	sharded *script // and for a cluster, where messages stay with the slot
+
+	once      sync.Once
+	made, sum string
+}
+
+// text is what the server runs.
+func (s *script) text() string {
+	s.once.Do(func() {
+		s.made = s.make()
+		sum := sha1.Sum([]byte(s.made))
+		s.sum = hex.EncodeToString(sum[:])
+	})
+	return s.made
+}
+
+// sha is what the server calls it.
+func (s *script) sha() string {
+	s.text()
+	return s.sum
 }
 
 var (
@@ -33,20 +54,22 @@ var (
 // as slow. The functions that a script does not use, comments and indents go too.
 // The first line, with the flags, has to stay the first.
 func newScript(text string) *script {
-	s := build(strings.Replace(text, "--#lib\n", lib+line, 1))
-	s.plain = build(strings.Replace(text, "--#lib\n", lib+line+plain, 1))
-	s.sharded, s.plain.sharded = s.forSlots(), s.plain.forSlots()
+	with := func(rules string) *script {
+		s := &script{make: func() string { return build(strings.Replace(text, "--#lib\n", rules, 1)) }}
+		s.sharded = s.forSlots()
+		return s
+	}
+	s := with(lib + line)
+	s.plain = with(lib + line + plain)
 	return s
 }
 
 // forSlots publishes by SPUBLISH, which a cluster does not send to every node.
 func (s *script) forSlots() *script {
-	text := strings.ReplaceAll(s.text, "'PUBLISH'", "'SPUBLISH'")
-	sum := sha1.Sum([]byte(text))
-	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+	return &script{make: func() string { return strings.ReplaceAll(s.text(), "'PUBLISH'", "'SPUBLISH'") }}
 }
 
-func build(text string) *script {
+func build(text string) string {
 	flags, text, _ := strings.Cut(text, "\n")
 	values := make(map[string]string)
 	for _, line := range constants.FindAllStringSubmatch(text, -1) {
@@ -62,34 +85,55 @@ func build(text string) *script {
 		}
 		return word
 	})
-	text = flags + "\n" + indents.ReplaceAllString(used(comments.ReplaceAllString(text, "")), "")
-	sum := sha1.Sum([]byte(text))
-	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+	return flags + "\n" + indents.ReplaceAllString(used(comments.ReplaceAllString(text, "")), "")
 }
 
 // used leaves out of text the functions that nothing in it names.
 func used(text string) string {
-	for {
-		before := text
-		text = functions.ReplaceAllStringFunc(text, func(f string) string {
-			name := functions.FindStringSubmatch(f)[1]
-			if len(regexp.MustCompile(`\b`+name+`\b`).FindAllStringIndex(before, 2)) == 2 {
-				return f
-			}
-			return ""
-		})
-		if text == before {
-			return text
+	type function struct {
+		from, to int
+		name     string
+	}
+	var all []function
+	for _, at := range functions.FindAllStringSubmatchIndex(text, -1) {
+		all = append(all, function{at[0], at[1], text[at[2]:at[3]]})
+	}
+	names := make(map[string]int) // how often each word is there
+	count := func(text string, by int) {
+		for _, word := range identifiers.FindAllString(text, -1) {
+			names[word] += by
 		}
 	}
+	count(text, 1)
+	gone := make([]bool, len(all))
+	for again := true; again; {
+		again = false
+		for i, f := range all {
+			if !gone[i] && names[f.name] == 1 { // by its definition alone
+				gone[i], again = true, true
+				count(text[f.from:f.to], -1)
+			}
+		}
+	}
+	var out strings.Builder
+	at := 0
+	for i, f := range all {
+		if gone[i] {
+			out.WriteString(text[at:f.from])
+			at = f.to
+		}
+	}
+	out.WriteString(text[at:])
+	return out.String()
 }
 
 var (
-	functions = regexp.MustCompile(`(?ms)^local function (\w+)\([^\n]*?(?: end|\n.*?^end)\n`)
-	constants = regexp.MustCompile(`(?m)^local ([A-Z]+(?:, [A-Z]+)*) = (\d+(?:, \d+)*)(?: +--.*)?$`)
-	capitals  = regexp.MustCompile(`\b[A-Z]+\b`)
-	comments  = regexp.MustCompile(`(?m)^ *--.*\n| +-- .*$`)
-	indents   = regexp.MustCompile(`(?m)^\s+`)
+	functions   = regexp.MustCompile(`(?ms)^local function (\w+)\([^\n]*?(?: end|\n.*?^end)\n`)
+	constants   = regexp.MustCompile(`(?m)^local ([A-Z]+(?:, [A-Z]+)*) = (\d+(?:, \d+)*)(?: +--.*)?$`)
+	identifiers = regexp.MustCompile(`\w+`)
+	capitals    = regexp.MustCompile(`\b[A-Z]+\b`)
+	comments    = regexp.MustCompile(`(?m)^ *--.*\n| +-- .*$`)
+	indents     = regexp.MustCompile(`(?m)^\s+`)
 )
 
 var (
