@@ -5,7 +5,7 @@ SHELL     := /bin/sh
 MODULES   := . sqlitelock redislock pglock fencetest otelhooks cmd bench examples
 PACKAGES  := $(foreach m,$(MODULES),./$(patsubst .,,$(m))$(if $(filter .,$(m)),,/)...)
 STORES     := ./sqlitelock ./redislock ./pglock
-LAWS       := ^TestConformance(InBubble|OfThePlainLayout|OfAdvisoryLocks|BehindPgBouncer)?$$
+LAWS       := ^TestConformance(InBubble|OfThePlainLayout|BehindPgBouncer)?$$
 TOPOLOGIES := ^TestConformance(OfAQuorum|OfAPlainQuorum|OfACluster|OfSentinels|OverAUsersClient)$$
 GO        ?= go
 SEED      ?= 0
@@ -41,9 +41,11 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== many leases"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES)
 
-more: ## what takes longer than make test may: laws on several Redis servers, the command on every server, storms
+more: ## what takes longer than make test may: laws on several Redis servers and of advisory locks, the command on every server, storms
 	@echo "== laws on a quorum, a cluster, behind sentinels, and over a user's client"
 	$(GO) test -timeout 20m -parallel 24 -run '$(TOPOLOGIES)' ./redislock
+	@echo "== laws of advisory locks"
+	$(GO) test -timeout 20m -parallel 64 -run OfAdvisoryLocks ./pglock
 	@echo "== the command on every server"
 	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers' ./cmd/internal/cli
 	@echo "== storms of kill -9"
