@@ -33,7 +33,7 @@ import (
 // and with another; FRESH, a store that was not made yet.
 func TestScriptsOnServers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("under the race detector every dibs takes its time to start: make live runs these")
+		t.Skip("under the race detector every dibs takes its time to start: make more runs these")
 	}
 	t.Parallel()
 	redis, postgres := servers.SharedRedis(t), sharedPostgres(t)
