@@ -37,7 +37,7 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== fences and examples"
 	$(GO) test -timeout 15m ./fencetest/... ./examples/...
 	@echo "== laws in real time"
-	$(GO) test -timeout 15m -p 3 -parallel 64 -run '$(LAWS)' $(STORES)
+	$(GO) test -timeout 15m -p 2 -parallel 64 -run '$(LAWS)' $(STORES)
 	@echo "== many leases"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES)
 
