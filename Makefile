@@ -13,7 +13,7 @@ FOR       ?= 2m
 MUTANTS   ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: demo test check lint race live more mutants bench interop torture servers
+.PHONY: demo test check lint race live more mutants bench torture servers
 
 demo: ## two runs of one job: the first runs, the second is told who holds it
 	$(GO) build -o bin/dibs ./cmd/dibs
@@ -57,10 +57,6 @@ mutants: ## two mutants of every law must be caught; all of them: make mutants M
 
 bench: ## figures beside a raw floor of the same run; writes bench/RESULTS.md
 	cd bench && $(GO) run . -write RESULTS.md
-
-interop: ## locks shared with npm's pg, which it installs into bin/node
-	npm install --prefix bin/node --no-audit --no-fund --silent pg
-	DIBS_NODE_PATH=$(CURDIR)/bin/node/node_modules $(GO) test -count=1 -run TestNode ./pglock
 
 torture: ## seeded processes under faults: make torture SEED=7 FOR=10m (SEED=0: a new one)
 	sh scripts/torture.sh $(SEED) $(FOR)

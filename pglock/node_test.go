@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"os"
 	process "os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,12 +28,16 @@ const { Client } = require('pg')
 })()
 `
 
-// TestNodeExcludesUsAndWeIt needs Node and npm's pg: make interop installs that and
-// sets DIBS_NODE_PATH.
+// nodeModules is where scripts/servers.sh puts npm's packages.
+const nodeModules = "../bench/interop/testdata/node_modules"
+
 func TestNodeExcludesUsAndWeIt(t *testing.T) {
-	path := os.Getenv("DIBS_NODE_PATH")
-	if path == "" {
-		t.Skip("DIBS_NODE_PATH is not set: see make interop")
+	path, err := filepath.Abs(nodeModules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(path, "pg")); err != nil {
+		t.Fatalf("npm's pg is not installed (%v): run scripts/servers.sh, or npm ci in bench/interop/testdata", err)
 	}
 	rawURL := newStore(t, servers.SharedPostgres(t))
 	s := open(t, advisory(with(t, rawURL, "", "hash", "hashtext")))
