@@ -41,11 +41,11 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== many leases"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES)
 
-more: ## what takes longer than make test may: laws on several Redis servers and of advisory locks, the command on every server, storms
+more: ## what takes longer than make test may: laws on several Redis servers, of advisory locks and of ShedLock's table, the command on every server, storms
 	@echo "== laws on a quorum, a cluster, behind sentinels, and over a user's client"
 	$(GO) test -timeout 20m -parallel 24 -run '$(TOPOLOGIES)' ./redislock
-	@echo "== laws of advisory locks"
-	$(GO) test -timeout 20m -parallel 64 -run OfAdvisoryLocks ./pglock
+	@echo "== laws of advisory locks and of ShedLock's table"
+	$(GO) test -timeout 20m -parallel 64 -run 'OfAdvisoryLocks|OfTheShedlockLayout' ./pglock
 	@echo "== the command on every server"
 	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers' ./cmd/internal/cli
 	@echo "== storms of kill -9"

@@ -66,7 +66,7 @@ func (t *Table) borrow(ctx context.Context) (*session, error) {
 // after err.
 func (t *Table) putBack(s *session, err error) {
 	t.mu.Lock()
-	keep := len(t.spare) < spares && !t.closed && !s.IsClosed() && code(err) != codeReadOnly
+	keep := len(t.spare) < t.spares && !t.closed && !s.IsClosed() && code(err) != codeReadOnly
 	if keep {
 		t.spare = append(t.spare, s)
 	}

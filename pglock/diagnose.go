@@ -15,6 +15,7 @@ import (
 var (
 	_ driver.Diagnoser = (*Table)(nil)
 	_ driver.Diagnoser = (*Advisory)(nil)
+	_ driver.Diagnoser = (*Shedlock)(nil)
 )
 
 //go:embed diagnose.sql
@@ -79,6 +80,27 @@ func (a *Advisory) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		"SELECT pid, objid, mode, granted FROM pg_locks WHERE locktype = 'advisory'; pg_terminate_backend(pid) frees all locks of one client")
 	x.common(s)
 	return x.found, nil
+}
+
+// Diagnose looks at the server, the rights of the role and what the layout lacks.
+func (s *Shedlock) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	x := &exam{schema: s.table.schema, grants: s.table.grants("ROLE")}
+	err := s.call(ctx, func(ctx context.Context, c *session) error {
+		if err := x.look(ctx, c); err != nil {
+			return err
+		}
+		x.server()
+		x.add(driver.Info, "layout", fmt.Sprintf("the table %s of ShedLock: mutexes alone, no line (a waiter asks about once a second), no records, no journal; names of up to %d characters", s.table.name, s.table.width),
+			"all programs that lock a name must agree on the table: who uses the lease table (layout=lease) sees nothing of these locks")
+		if err := x.rights(ctx, c); err != nil {
+			return err
+		}
+		x.durability()
+		x.replicas("the latest locks and tokens", false)
+		x.common(c)
+		return nil
+	})
+	return x.found, err
 }
 
 // An exam collects findings from what the server tells.

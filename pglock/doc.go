@@ -1,7 +1,10 @@
-// Package pglock keeps locks in PostgreSQL, in two ways.
+// Package pglock keeps locks in PostgreSQL, in three ways.
 //
 // postgres:// is a lease table ([Table]): leases by the server's clock, a line with
 // hand-over, records and a journal, safe behind any connection pooler.
+//
+// postgres://…?layout=shedlock is the table of ShedLock ([Shedlock]), whose locks
+// are shared with the programs that use that.
 //
 // pgadvisory:// are PostgreSQL's advisory locks ([Advisory]): many locks on few
 // sessions that never block, shared with other programs, gone with the session.
@@ -14,9 +17,10 @@
 // about one name; desk.go takes what callers ask
 // and gives it to workers; writer.go reads names, has steps worked out and writes
 // them; name.go, judge.go, prove.go and row.go are the rules; ear.go, news.go and
-// watch.go are how clients hear of each other. Of the advisory locks: advisory.go is
-// the store; warden.go owns a session; round.go decides what is asked in one round
-// trip, and trip.go makes it; key.go makes keys. Both stand on session.go. The SQL is in the .sql files.
+// watch.go are how clients hear of each other. shedlock.go is ShedLock's table by the same
+// rules, shedlock_row.go what a row of it says, and shedlock_table.go which table it
+// is. Of the advisory locks: advisory.go is the store; warden.go owns a session; round.go decides what is asked in one round
+// trip, and trip.go makes it; key.go makes keys. All stand on session.go. The SQL is in the .sql files.
 //
 // docs/stores/postgres.md says what is promised, and what can go wrong.
 package pglock

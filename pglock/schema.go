@@ -12,7 +12,8 @@ import (
 // Init makes the schema of a lease table in the database that rawURL names (see
 // Open of package driver; the parameter schema chooses its name, dibs by default).
 // It is for a role that may create schemas; the roles that use the store need only
-// what [Grants] says. A schema that is there already is left as it is.
+// what [Grants] says. A schema that is there already is left as it is. With
+// layout=shedlock it makes the table of ShedLock.
 func Init(ctx context.Context, rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -22,13 +23,21 @@ func Init(ctx context.Context, rawURL string) error {
 	if err != nil {
 		return err
 	}
+	if u.Query().Get("layout") == layoutShedlock {
+		table, err := p.shedlock(u, readShedParams(driver.NewParams(u)))
+		if err != nil {
+			return err
+		}
+		_, err = table.make(ctx, p)
+		return err
+	}
 	_, err = initSchema(ctx, p)
 	return err
 }
 
 // takeAll takes the parameters of both stores, whose values Open looks at.
 func takeAll(p *driver.Params) {
-	for _, key := range []string{"journal", "create", "fence", "hash", "key", "namespace", "layout", "sessions"} {
+	for _, key := range []string{"journal", "create", "fence", "hash", "key", "namespace", "layout", "sessions", "table", "columns", "zone"} {
 		p.String(key, "")
 	}
 }

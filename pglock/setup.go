@@ -26,6 +26,13 @@ func planSetup(u *url.URL) (driver.Setup, error) {
 		return driver.Setup{}, err
 	}
 	advisory := u.Scheme == "pgadvisory"
+	if !advisory && u.Query().Get("layout") == layoutShedlock {
+		table, err := p.shedlock(u, readShedParams(driver.NewParams(u)))
+		if err != nil {
+			return driver.Setup{}, err
+		}
+		return table.setup(p), nil
+	}
 	if advisory && !fenced {
 		return driver.Setup{}, nil // PostgreSQL's own locks are everybody's
 	}

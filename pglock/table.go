@@ -64,7 +64,8 @@ type Table struct {
 	life context.Context // ends with Close: it is the store's life
 	end  context.CancelFunc
 
-	slots chan struct{} // one for each call that is not on one name
+	slots  chan struct{} // one for each call that is not on one name
+	spares int           // how many connections are kept for them
 
 	mu     sync.Mutex // guards all below
 	closed bool
@@ -84,15 +85,7 @@ var (
 
 // openTable opens the store and looks at its schema.
 func openTable(ctx context.Context, p *params, opts TableOptions) (*Table, error) {
-	t := &Table{
-		opts: opts, schema: p.schema, channel: "dibs." + p.bare,
-		sql:  parseStatements(statementsSQL, p.schema),
-		dial: tableDialer(p),
-		subs: newSubs(), known: newMemories(), slots: make(chan struct{}, calls),
-	}
-	t.life, t.end = context.WithCancel(context.Background())
-	t.desk = newDesk(t)
-	t.ear = newEar(t)
+	t := newTable(p, opts)
 	err := t.call(ctx, func(ctx context.Context, s *session) error { return checkSchema(ctx, s, t.sql, p.schema) })
 	if err != nil {
 		_ = t.Close()
@@ -100,6 +93,20 @@ func openTable(ctx context.Context, p *params, opts TableOptions) (*Table, error
 	}
 	t.janitor.Go(t.sweep) // until Close
 	return t, nil
+}
+
+// newTable makes a client that connects to nothing yet.
+func newTable(p *params, opts TableOptions) *Table {
+	t := &Table{
+		opts: opts, schema: p.schema, channel: "dibs." + p.bare,
+		sql:  parseStatements(statementsSQL, p.schema),
+		dial: tableDialer(p),
+		subs: newSubs(), known: newMemories(), slots: make(chan struct{}, calls), spares: spares,
+	}
+	t.life, t.end = context.WithCancel(context.Background())
+	t.desk = newDesk(t)
+	t.ear = newEar(t)
+	return t
 }
 
 // tableDialer makes sessions whose statements are transactions of their own at

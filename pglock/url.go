@@ -94,11 +94,18 @@ func parseCause(err error) error {
 // OpenTable opens the lease table that rawURL names: postgres://user@host/database,
 // with PostgreSQL's own parameters and, besides, schema (dibs), journal (off, on),
 // create (off, on) and pooler (auto, session, transaction). See Open of package
-// driver for a store of any kind.
+// driver for a store of any kind, and of ShedLock's table (layout=shedlock), which
+// is an [errors.ErrUnsupported] here.
 func OpenTable(ctx context.Context, rawURL string) (*Table, error) {
 	s, err := openAs(ctx, rawURL, openTableURL)
-	t, _ := s.(*Table)
-	return t, err
+	if err != nil {
+		return nil, err
+	}
+	t, ok := s.(*Table)
+	if !ok {
+		return nil, errors.Join(driver.Unsupportedf("pglock.OpenTable: the store's URL names a table of another layout: use driver.Open"), s.Close())
+	}
+	return t, nil
 }
 
 // OpenAdvisory opens the advisory locks of the database that rawURL names:
@@ -122,13 +129,21 @@ func openAs(ctx context.Context, rawURL string, open driver.Opener) (driver.Stor
 // openTableURL opens postgres://user@host/database.
 func openTableURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 	var opts TableOptions
-	create := false
+	var shed shedParams
+	create, layout := false, layoutLease
 	p, err := readURL(u, func(p *driver.Params) {
 		opts.Journal = p.Choice("journal", "off", "on") == "on"
 		create = p.Choice("create", "off", "on") == "on"
+		layout = p.Choice("layout", layoutLease, layoutShedlock)
+		shed = readShedParams(p)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case layout == layoutShedlock:
+		return openShedlockURL(ctx, u, p, opts, shed, create)
+	case !shed.none():
+		return nil, driver.Rejectedf("", "the store's URL: table, columns and zone are parameters of layout=shedlock")
 	}
 	if create {
 		if _, err := initSchema(ctx, p); err != nil {
@@ -138,6 +153,27 @@ func openTableURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 	s, err := openTable(ctx, p, opts)
 	if err != nil {
 		return nil, err // not s: a nil *Table is no nil driver.Store
+	}
+	return s, nil
+}
+
+// openShedlockURL opens postgres://user@host/database?layout=shedlock.
+func openShedlockURL(ctx context.Context, u *url.URL, p *params, opts TableOptions, shed shedParams, create bool) (driver.Store, error) {
+	if opts.Journal {
+		return nil, driver.Rejectedf("", "the store's URL: ShedLock's table has no journal")
+	}
+	table, err := p.shedlock(u, shed)
+	if err != nil {
+		return nil, err
+	}
+	if create {
+		if _, err := table.make(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	s, err := openShedlock(ctx, p, table)
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
