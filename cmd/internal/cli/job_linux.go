@@ -65,7 +65,9 @@ func (j *job) suspend() {
 		j.theirs = j.tty.Restore()
 		j.tty.TakeBack()
 	}
-	signal.Reset(unix.SIGTSTP)
+	// Not Reset, which leaves Go's handler in place: one that STOP has overtaken
+	// would run after the continuation, and be heard as a second Ctrl-Z.
+	signal.Ignore(unix.SIGTSTP)
 	_ = unix.Kill(0, unix.SIGTSTP) // the others of a pipeline or a script
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 }
