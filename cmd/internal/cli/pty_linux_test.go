@@ -377,7 +377,8 @@ func TestAWaitAtATerminalIsOneLine(t *testing.T) {
 	c := &console{t: t}
 	c.await("the holder runs", func() bool { _, err := os.Stat(holder.Dir + "/up"); return err == nil })
 	c = sit(t, waiter)
-	c.see(`dibs: waiting, 1 in line: "k" is held by `)
+	c.see("dibs: waiting")
+	c.see(`, 1 in line: "k" is held by `)
 	c.see("\r\x1b[Kdibs: waiting for ")
 	if err := os.WriteFile(holder.Dir+"/go", nil, 0o600); err != nil {
 		t.Fatal(err)

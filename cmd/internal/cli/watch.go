@@ -119,7 +119,7 @@ func (w *watch) start() (stop func()) {
 				return
 			case now := <-tick.C:
 				_, k := w.line(now)
-				if k == kind && now.Sub(told) < every {
+				if k == "" || k == kind && now.Sub(told) < every {
 					continue
 				}
 				w.find(ctx, now)
@@ -173,7 +173,7 @@ func (w *watch) status(ctx context.Context, key string) keyStatus {
 }
 
 // line is what to say now, and of which kind it is: a change of kind is told at
-// once.
+// once. Both are empty until the store has answered.
 func (w *watch) line(now time.Time) (line, kind string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
