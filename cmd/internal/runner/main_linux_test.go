@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +29,10 @@ import (
 func TestMain(m *testing.M) {
 	if os.Args[0] == "instance" {
 		os.Exit(standIn())
+	}
+	flag.Parse()
+	if most := flag.Lookup("test.parallel"); most.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = most.Value.Set("6") // they mostly wait
 	}
 	servers.Main(m)
 }
@@ -50,12 +57,16 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// with returns the lines that have all of words.
-func (l *lines) with(words ...string) (found []string) {
+func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// with returns the lines that have all of words.
+func (l *lines) with(words ...string) (found []string) {
 next:
-	for line := range strings.Lines(l.buf.String()) {
+	for line := range strings.Lines(l.String()) {
 		for _, w := range words {
 			if !strings.Contains(line, w) {
 				continue next
@@ -72,7 +83,7 @@ func newFleet(t *testing.T) *fleet {
 	f := &fleet{T: t, dir: dir, url: "sqlite://" + filepath.Join(dir, "locks.db")}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s", f.log.buf.String())
+			t.Logf("%s", &f.log)
 		}
 	})
 	return f
@@ -83,6 +94,19 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) lone(seconds string, words string) string {
 	script := fmt.Sprintf(`cd %s; mkdir in || echo overlap >>overlap; sleep %s; rmdir in; echo %s >>done`, f.dir, seconds, words)
 	return fmt.Sprintf("[sh, -c, %q]", script)
+}
+
+// gated is a command that goes on until the gate is opened.
+func (f *fleet) gated() string {
+	return fmt.Sprintf("[sh, -c, %q]", fmt.Sprintf("until [ -e %s/gate ]; do sleep 0.02; done", f.dir))
+}
+
+// open lets them all go, and those that come.
+func (f *fleet) open() {
+	f.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, "gate"), nil, 0o600); err != nil {
+		f.Fatal(err)
+	}
 }
 
 // done returns what the commands wrote down.
@@ -124,7 +148,7 @@ func (f *fleet) start(jobs string, offset time.Duration) *runner.Runner {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := r.Close(ctx); err != nil {
 			f.Errorf("close: %v", err)
@@ -133,14 +157,26 @@ func (f *fleet) start(jobs string, offset time.Duration) *runner.Runner {
 	return r
 }
 
-// trigger asks for a run that must be accepted.
+// trigger asks for a run that must be accepted: again, if the store was too slow.
 func (f *fleet) trigger(r *runner.Runner, job string) book.Run {
 	f.Helper()
 	a, err := r.Trigger(f.Context(), runner.Request{Job: job, Trigger: "http"})
+	for errors.Is(err, context.DeadlineExceeded) {
+		a, err = r.Trigger(f.Context(), runner.Request{Job: job, Trigger: "http"})
+	}
 	if err != nil {
 		f.Fatalf("%s: %v", job, err)
 	}
 	return a.Run
+}
+
+// runs waits until a run has begun.
+func (f *fleet) runs(r *runner.Runner, id string) {
+	f.Helper()
+	f.await("it runs", func() bool {
+		run, err := r.Book().Run(f.Context(), id)
+		return err == nil && run.State == book.Running
+	})
 }
 
 // patience is how long is waited for what must happen. A machine that does other
@@ -163,12 +199,16 @@ func (f *fleet) end(r *runner.Runner, id string) book.Run {
 	return run
 }
 
-// await polls what no event tells of.
-func (f *fleet) await(what string, done func() bool) {
+// await polls what no event tells of; detail says what is amiss.
+func (f *fleet) await(what string, done func() bool, detail ...func() string) {
 	f.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.Fatalf("still not after %v: %s", patience, what)
+		if !time.Now().After(deadline) {
+			continue
 		}
+		for _, say := range detail {
+			what += ": " + say()
+		}
+		f.Fatalf("still not after %v: %s", patience, what)
 	}
 }

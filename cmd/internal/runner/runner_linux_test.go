@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -96,24 +97,19 @@ func TestTheQueueIsServedInOrder(t *testing.T) {
 func TestAFullQueueRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	r := f.start("  a: { on_conflict: queue, queue: { max: 3 }, command: "+f.lone("0.3", "x")+" }\n", 0)
-	var ids []string
-	full := 0
-	for range 10 {
-		got, err := r.Trigger(t.Context(), runner.Request{Job: "a", Trigger: "http"})
-		var fe *book.FullError
-		switch {
-		case errors.As(err, &fe):
-			full++
-		case err != nil:
-			t.Fatal(err)
-		default:
-			ids = append(ids, got.Run.ID)
+	r := f.start("  a: { on_conflict: queue, queue: { max: 3 }, command: "+f.gated()+" }\n", 0)
+	ids := []string{f.trigger(r, "a").ID}
+	f.runs(r, ids[0])
+	for range 3 {
+		ids = append(ids, f.trigger(r, "a").ID)
+	}
+	for range 3 {
+		var full *book.FullError
+		if _, err := r.Trigger(t.Context(), runner.Request{Job: "a", Trigger: "http"}); !errors.As(err, &full) {
+			t.Errorf("%v", err)
 		}
 	}
-	if full < 5 || full > 7 {
-		t.Errorf("%d of 10 were refused", full)
-	}
+	f.open()
 	for _, id := range ids {
 		if run := f.end(r, id); run.State != book.Succeeded {
 			t.Errorf("%+v", run)
@@ -147,14 +143,15 @@ func TestFiftyAtOnceAreAllQueued(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	jobs := "  a: { on_conflict: wait, wait: { max: 2, for: 300ms }, command: " + f.lone("0.8", "x") + " }\n  b: { lock: 'job:b', on_conflict: wait, command: [sh, -c, 'echo b'] }\n"
+	jobs := "  a: { on_conflict: wait, wait: { max: 2, for: 2s }, command: " + f.gated() + " }\n  b: { lock: 'job:b', on_conflict: wait, command: [sh, -c, 'echo b'] }\n"
 	a, b := f.start(jobs, 0), f.start(jobs, 0)
 	first := f.trigger(a, "a")
-	f.await("the first runs", func() bool { run, _ := a.Book().Run(t.Context(), first.ID); return run.State == book.Running })
+	f.runs(a, first.ID)
 	second := f.trigger(b, "a")
 	if run := f.end(b, second.ID); run.State != book.Skipped || run.Reason != "held" || !strings.Contains(run.Holder, "job a") {
 		t.Errorf("%+v", run)
 	}
+	f.open()
 	if run := f.end(b, first.ID); run.State != book.Succeeded {
 		t.Errorf("%+v", run)
 	}
@@ -169,7 +166,7 @@ func TestWaiting(t *testing.T) {
 func TestTheRateLimitIsForAllTogether(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	jobs := "  a: { rate_limit: { runs: 3, per: 1h }, at_least_for: 1h, lock: 'a', concurrency: 9, command: 'true' }\n  b: { rate_limit: { runs: 2, per: 1h }, command: [sleep, '0.3'] }\n"
+	jobs := "  a: { rate_limit: { runs: 3, per: 1h }, at_least_for: 1h, lock: 'a', concurrency: 9, command: 'true' }\n  b: { rate_limit: { runs: 2, per: 1h }, command: " + f.gated() + " }\n"
 	a, b := f.start(jobs, 0), f.start(jobs, 0)
 	for i := range 5 {
 		got, err := []*runner.Runner{a, b}[i%2].Trigger(t.Context(), runner.Request{Job: "a", Trigger: "http"})
@@ -188,6 +185,7 @@ func TestTheRateLimitIsForAllTogether(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
+	f.open()
 	f.end(a, one.ID)
 	f.end(b, f.trigger(b, "b").ID) // the second of two
 }
@@ -279,7 +277,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	first, second := f.trigger(a, "b"), f.trigger(b, "b")
-	f.await("the first runs", func() bool { run, _ := a.Book().Run(t.Context(), first.ID); return run.State == book.Running })
+	f.runs(a, first.ID)
 	if run, err := a.Cancel(t.Context(), second.ID, "ann"); err != nil || run.State != book.Cancelled {
 		t.Errorf("%+v, %v", run, err)
 	}
@@ -352,15 +350,24 @@ func TestALostLockEndsTheRun(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	jobs := "  a: { on_conflict: queue, command: " + f.lone("0.2", "$DIBS_RUN_ID") + " }\n  b: { command: [sleep, '60'], retries: { max: 1 }, grace: 50ms }\n"
+	jobs := "  a: { on_conflict: queue, command: [sh, -c, 'cd " + f.dir + "; until [ -e gate ]; do sleep 0.02; done; echo $DIBS_RUN_ID >>done'] }\n  b: { command: [sleep, '600'], retries: { max: 1 }, grace: 50ms }\n"
 	a := f.start(jobs, 0)
 	ids := []string{f.trigger(a, "a").ID, f.trigger(a, "a").ID, f.trigger(a, "a").ID}
 	long := f.trigger(a, "b")
-	f.await("the first runs", func() bool { run, _ := a.Book().Run(t.Context(), ids[0]); return run.State == book.Running })
+	f.runs(a, ids[0])
 	b := f.start(jobs, 0)
-	ctx, cancel := contextFor(t, 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	a.Drain(ctx)
+	drained := make(chan struct{})
+	go func() { // ends with what a has in hand
+		defer close(drained)
+		a.Drain(ctx)
+	}()
+	f.await("it takes nothing more", func() bool { return errors.Is(a.Ready(), runner.ErrDraining) })
+	f.open()
+	f.end(b, ids[0])
+	cancel() // the other has had its time
+	<-drained
 	if _, err := a.Trigger(t.Context(), runner.Request{Job: "a"}); !errors.Is(err, runner.ErrDraining) || !errors.Is(a.Ready(), runner.ErrDraining) {
 		t.Errorf("%v, %v", err, a.Ready())
 	}
@@ -458,12 +465,13 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	r := f.start("  a: { concurrency: 2, command: [sleep, '0.5'] }\n", 0)
+	r := f.start("  a: { concurrency: 2, command: "+f.gated()+" }\n", 0)
 	one, two := f.trigger(r, "a"), f.trigger(r, "a")
 	var busy *runner.BusyError
 	if _, err := r.Trigger(t.Context(), runner.Request{Job: "a"}); !errors.As(err, &busy) {
 		t.Errorf("%v", err)
 	}
+	f.open()
 	for _, run := range []book.Run{one, two} {
 		if got := f.end(r, run.ID); got.State != book.Succeeded {
 			t.Errorf("%+v", got)

@@ -85,7 +85,7 @@ func newSite(t *testing.T, dir, jobs string, users *web.Users, adjust ...func(*h
 	}
 	s.srv.Start()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.run.Close(ctx); err != nil {
 			t.Error(err)
