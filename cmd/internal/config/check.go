@@ -39,6 +39,33 @@ func (c *Config) check(d *decoder) {
 	for _, id := range slices.Sorted(maps.Keys(c.Jobs)) {
 		c.Jobs[id].check(d, under("jobs", id))
 	}
+	for i, j := range c.patterns {
+		for _, other := range c.patterns[:i] {
+			if j.shape.same(other.shape) {
+				d.fault(under("jobs", j.ID), "it takes the same ids as %s, which is always found first", other.ID)
+			}
+		}
+	}
+}
+
+// The bounds of what is held: below the first a store that takes a third of a
+// second to answer would end every run; above the second a dead instance would
+// keep a job from running for longer than anybody waits.
+const (
+	minTTL   = time.Second
+	maxTTL   = 24 * time.Hour
+	longest  = 365 * 24 * time.Hour // of what else is held or counted
+	sampling = 500                  // ticks that are looked at for the time between two
+)
+
+func checkTTL(d *decoder, at string, ttl time.Duration) {
+	switch {
+	case d.where[at] == nil: // the default's, which is told of there
+	case ttl < minTTL:
+		d.fault(at, "%v is too short: it is renewed at a third of that, and one slow answer of the store would end the run; want 1s or more", ttl)
+	case ttl > maxTTL:
+		d.fault(at, "%v is too long: a dead instance keeps its jobs from running for so long; want 24h or less", ttl)
+	}
 }
 
 func (s *Server) check(d *decoder) {
@@ -75,6 +102,7 @@ func (x *Defaults) check(d *decoder) {
 	if _, err := time.LoadLocation(x.Timezone); err != nil {
 		d.fault(under("defaults", "timezone"), "%q is no time zone, such as Europe/Berlin", x.Timezone)
 	}
+	checkTTL(d, under("defaults", "ttl"), x.TTL.Duration)
 	x.History.check(d, under("defaults", "history"))
 }
 
@@ -132,12 +160,23 @@ func (j *Job) check(d *decoder, at string) {
 		if r.Factor < 1 {
 			d.fault(under(under(at, "retries"), "factor"), "want 1 or more")
 		}
+		if r.MaxBackoff.Duration < r.Backoff.Duration {
+			d.fault(under(under(at, "retries"), "max_backoff"), "%v is less than the first pause, backoff %v", r.MaxBackoff, r.Backoff)
+		}
 	}
 	if r := j.RateLimit; r != nil {
 		positive(d, under(under(at, "rate_limit"), "runs"), r.Runs)
-		if r.Per.Duration == 0 {
+		switch {
+		case r.Per.Duration == 0:
 			d.fault(under(at, "rate_limit"), "per is missing, such as per: 1h")
+		case r.Per.Duration > longest:
+			d.fault(under(under(at, "rate_limit"), "per"), "want 365d or less")
+		case time.Duration(r.Runs) > r.Per.Duration:
+			d.fault(under(under(at, "rate_limit"), "runs"), "that is more than one a nanosecond")
 		}
+	}
+	if j.AtLeastFor.Duration > longest {
+		d.fault(under(at, "at_least_for"), "want 365d or less")
 	}
 	j.History.check(d, under(at, "history"))
 }
@@ -159,18 +198,28 @@ func (j *Job) checkSchedule(d *decoder, at string) {
 			d.fault(under(at, "schedule"), "a tick brings no parameter %s, and its expression does not match none", name)
 		}
 	}
+	right := true
 	for i, one := range j.Schedule {
 		if _, err := schedule.New(j.ID, []string{one}, loc, 0); err != nil {
 			path := under(under(at, "schedule"), strconv.Itoa(i))
 			d.fault(path, "%v", err)
+			right = false
 		}
 	}
-	if j.Schedule == nil && j.Jitter.Duration != 0 {
+	switch {
+	case j.Jitter.Duration == 0:
+	case j.Schedule == nil:
 		d.fault(under(at, "jitter"), "it has no effect without a schedule")
+	case right:
+		s, _ := schedule.New(j.ID, j.Schedule, loc, 0)
+		if apart := s.Apart(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sampling); apart != 0 && j.Jitter.Duration > apart {
+			d.fault(under(at, "jitter"), "%v is longer than the %v between two ticks: one would be due after the next", j.Jitter, Duration{apart})
+		}
 	}
 }
 
 func (j *Job) checkLock(d *decoder, at string) {
+	checkTTL(d, under(at, "ttl"), j.TTL.Duration)
 	sample := make(map[string]string)
 	for _, name := range j.shape.names {
 		sample[name] = "x"
@@ -187,6 +236,20 @@ func (j *Job) checkLock(d *decoder, at string) {
 	}
 	if j.Grace.Duration >= j.TTL.Duration/2 {
 		d.fault(under(at, "grace"), "%v must be less than half of ttl %v, or the work could not be stopped before the lock ends", j.Grace.Duration, j.TTL.Duration)
+	}
+}
+
+var templates = regexp.MustCompile(`\{\{.*?\}\}`)
+
+// checkProgram tells of what is meant for a shell.
+func checkProgram(d *decoder, at, text string) {
+	words := strings.Fields(text)
+	switch {
+	case len(strings.Fields(templates.ReplaceAllString(text, "x"))) < 2:
+	case strings.ContainsAny(text, "'\"|&;<>$`{"):
+		d.fault(at, `no shell reads this, and it is no program's name: write a list, such as [sh, -c, "…"]`)
+	default:
+		d.fault(at, `no shell takes this apart: write [%s]; or ["%s"] if that is the program's name`, strings.Join(words, ", "), text)
 	}
 }
 
@@ -208,6 +271,9 @@ func (j *Job) checkWork(d *decoder, at string) {
 	}
 	if j.Command != nil && (len(j.Command) == 0 || j.Command[0] == "") {
 		d.fault(under(at, "command"), "the program's name is missing")
+	}
+	if d.single[under(at, "command")] {
+		checkProgram(d, under(at, "command"), j.Command[0])
 	}
 	if h := j.HTTP; h != nil {
 		at := under(at, "http")

@@ -61,7 +61,7 @@ func (j *Job) complete(d *Defaults) {
 	if r := j.Retries; r != nil {
 		r.Backoff.Duration = cmp.Or(r.Backoff.Duration, 10*time.Second)
 		r.Factor = cmp.Or(r.Factor, 2)
-		r.MaxBackoff.Duration = cmp.Or(r.MaxBackoff.Duration, 5*time.Minute)
+		r.MaxBackoff.Duration = cmp.Or(r.MaxBackoff.Duration, max(5*time.Minute, r.Backoff.Duration))
 	}
 	if j.Idempotency == nil {
 		j.Idempotency = &Idempotency{}

@@ -188,6 +188,121 @@ jobs:
 	}
 }
 
+// TestWhatWouldNeverWork is told of with the reason, and what works is taken.
+func TestWhatWouldNeverWork(t *testing.T) {
+	t.Parallel()
+	text := `version: 1
+defaults: { ttl: 10ms, grace: 1ms }
+jobs:
+  a: { command: [x], ttl: 1ms }
+  b: { command: [x], ttl: 48h }
+  c: { command: [x], schedule: "@daily", jitter: 99h }
+  d: { command: [x], schedule: ["0 8 * * *", "5 8 * * *"], jitter: 6m }
+  e: { command: ls -l }
+  f: { command: "sh -c 'ls -l'" }
+  g: { command: [x], retries: { max: 1, backoff: 1m, max_backoff: 1s } }
+  h: { command: [x], rate_limit: { runs: 10, per: 9999d } }
+  i: { command: [x], at_least_for: 9999d }
+  "j/{x}": { command: [x] }
+  "j/{y}": { command: [x] }
+`
+	_, err := config.Parse("dibs.yaml", []byte(text), env)
+	if err == nil {
+		t.Fatal("it is taken")
+	}
+	for _, want := range []string{
+		"2:13: defaults.ttl: 10ms is too short", "4:22: jobs.a.ttl: 1ms is too short", "5:22: jobs.b.ttl: 48h0m0s is too long",
+		"6:42: jobs.c.jitter: 99h0m0s is longer than the 24h0m0s between two ticks", "jobs.d.jitter: 6m0s is longer than the 5m0s",
+		"8:8: jobs.e.command: no shell takes this apart: write [ls, -l];", "9:8: jobs.f.command: no shell reads this",
+		"jobs.g.retries.max_backoff: 1s is less than the first pause", "jobs.h.rate_limit.per: want 365d or less",
+		"jobs.i.at_least_for: want 365d or less", "14:3: jobs.j/{y}: it takes the same ids as j/{x}",
+	} {
+		if strings.Count(err.Error(), want) != 1 {
+			t.Errorf("%q is not there once in:\n%v", want, err)
+		}
+	}
+	c := parse(t, `version: 1
+jobs:
+  a: { command: [x], ttl: 1s, schedule: ["0 8 * * *", "5 8 * * *"], jitter: 5m }
+  b: { command: "{{ .Params.x }}", params: { x: "a" } }
+  c: { command: ["a program"] }
+  d: { command: [x], retries: { max: 1, backoff: 10m } }
+  "e/{x}": { command: [x], params: { x: "[0-9]+" } }
+  "e/{y}": { command: [x], params: { y: "[a-z]+" } }
+`)
+	if d := c.Jobs["d"].Retries.Pause(3); d != 10*time.Minute {
+		t.Errorf("a pause is %v", d)
+	}
+}
+
+// TestAKeyIsThereOnce: the last one of two would be taken, and the other lost.
+func TestAKeyIsThereOnce(t *testing.T) {
+	t.Parallel()
+	text := `version: 1
+version: 1
+jobs:
+  a: { command: [x], ttl: 2s, "ttl": 3s }
+  b: { command: [x], params: { p: a, p: b } }
+  a:
+    command: [y]
+    comand: [y]
+`
+	_, err := config.Parse("dibs.yaml", []byte(text), env)
+	if err == nil {
+		t.Fatal("it is taken")
+	}
+	for _, want := range []string{
+		"2:1: version: it is there already, in line 1", "4:31: jobs.a.ttl: it is there already, in line 4",
+		"5:38: jobs.b.params.p: it is there already, in line 5", "6:3: jobs.a: it is there already, in line 4",
+	} {
+		if strings.Count(err.Error(), want) != 1 {
+			t.Errorf("%q is not there once in:\n%v", want, err)
+		}
+	}
+}
+
+// TestWhatCantBeReadHidesNothing of the jobs beside it, and makes nothing wrong
+// that is right.
+func TestWhatCantBeReadHidesNothing(t *testing.T) {
+	t.Parallel()
+	const rest = "  right: { command: [x] }\n\n  # more\n  last:\n    comand: [x]\n    command: [x]\n"
+	const told = "jobs.last.comand: unknown key; did you mean command?"
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"an open quote":    {"version: 1\njobs:\n  a:\n    command: \"ls\n    ttl: 5s\n" + rest, []string{":4:14: could not find end", told}},
+		"an open bracket":  {"version: 1\njobs:\n  a: { command: [x }\n" + rest, []string{":3:", told}},
+		"an indent":        {"version: 1\njobs:\n  a:\n   command: x\n    ttl: 5s\n" + rest, []string{":4:", told}},
+		"a tab":            {"version: 1\njobs:\n  a:\n\tcommand: x\n" + rest, []string{":4:", told}},
+		"a bare star":      {"version: 1\njobs:\n  a:\n    schedule: * * * * *\n" + rest, []string{":4:", "put it in quotes", told}},
+		"a bare @":         {"version: 1\njobs:\n  a:\n    schedule: @daily\n" + rest, []string{":4:", "put it in quotes", told}},
+		"a bare parameter": {"version: 1\njobs:\n  {id}:\n    command: x\n" + rest, []string{":3:", "put it in quotes", told}},
+		"two of them":      {"version: 1\njobs:\n  a:\n    command: \"ls\n  b:\n    schedule: @daily\n" + rest, []string{":4:", ":6:", told}},
+		"no job":           {"version: 1\nserver:\n  listen: '127\njobs:\n" + rest, []string{":3:", told}},
+		"the defaults":     {"version: 1\ndefaults: { ttl: [ }\njobs:\n  a: { command: [x], grace: 40s }\n" + rest, []string{":2:", told}},
+		"the version":      {"version: [\njobs:\n" + rest, []string{":1:", told}},
+		"all of it":        {"- a\nb: c\n- [", []string{":2:", ":3:", "want a mapping"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse("f", []byte(tt.text), env)
+			var faults *config.Faults
+			if !errors.As(err, &faults) {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("no %q in:\n%v", want, err)
+				}
+			}
+			if n := len(faults.List); n > 3 || n > len(tt.want) {
+				t.Errorf("%d mistakes:\n%v", n, err)
+			}
+		})
+	}
+}
+
 func TestWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "- a", "a: [", "version: 1\njobs: {a: {command: b}}\n---\nversion: 1", "version: 1\njobs:\n  a: &x {command: b}\n  b: *x", "version: 1\nversion: 1", "version: 1\njobs: []", "\x00", "version: {a: b}\njobs: {a: 1}"} {

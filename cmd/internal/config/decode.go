@@ -18,6 +18,7 @@ type decoder struct {
 	faults *Faults
 	env    func(string) (string, bool)
 	where  map[string]*token.Position // of every key
+	single map[string]bool            // the lists that were written as one text
 }
 
 // fault notes a mistake at a path.
@@ -92,7 +93,7 @@ func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
 	}
 }
 
-// entries returns the keys and values of a mapping.
+// entries returns the keys and values of a mapping, each key once.
 func (d *decoder) entries(path string, n ast.Node) []*ast.MappingValueNode {
 	var all []*ast.MappingValueNode
 	switch x := n.(type) {
@@ -103,7 +104,19 @@ func (d *decoder) entries(path string, n ast.Node) []*ast.MappingValueNode {
 	default:
 		d.fault(path, "want a mapping (key: value), not %s", kindOf(n))
 	}
-	return all
+	lines := make(map[string]int)
+	return slices.DeleteFunc(slices.Clone(all), func(e *ast.MappingValueNode) bool {
+		key, pos := keyOf(e), e.Key.GetToken().Position
+		first, twice := lines[key]
+		if !twice {
+			lines[key] = pos.Line
+			return false
+		}
+		at := under(path, key)
+		d.where[at] = pos
+		d.fault(at, "it is there already, in line %d", first)
+		return true
+	})
 }
 
 func kindOf(n ast.Node) string {
@@ -170,6 +183,7 @@ func (d *decoder) list(path string, n ast.Node, v reflect.Value) {
 				text = "?" // its mistake is noted: it isn't missing besides
 			}
 			v.Set(reflect.ValueOf(List{text}))
+			d.single[path] = ok
 			return
 		}
 		d.fault(path, "want a list, not %s", kindOf(n))

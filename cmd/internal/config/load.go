@@ -1,13 +1,10 @@
 package config
 
 import (
-	"errors"
 	"os"
 	"reflect"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
 
@@ -30,12 +27,14 @@ func Parse(name string, source []byte, env func(string) (string, bool)) (*Config
 		faults: &Faults{File: name, Source: source},
 		env:    env,
 		where:  make(map[string]*token.Position),
+		single: make(map[string]bool),
 	}
 	c := &Config{}
-	if root := d.parse(source); root != nil {
+	root, whole := d.parse(source)
+	if root != nil {
 		d.value("", root, reflect.ValueOf(c).Elem())
 	}
-	if len(d.faults.List) == 0 || c.Jobs != nil {
+	if whole && (len(d.faults.List) == 0 || c.Jobs != nil) {
 		c.complete()
 		c.check(d)
 	}
@@ -46,26 +45,17 @@ func Parse(name string, source []byte, env func(string) (string, bool)) (*Config
 	return c, nil
 }
 
-// parse returns the one document of a file, or nil after a mistake.
-func (d *decoder) parse(source []byte) ast.Node {
+// parse returns the one document of a file, or nil after a mistake. whole tells
+// that nothing is missing but jobs.
+func (d *decoder) parse(source []byte) (body ast.Node, whole bool) {
 	if len(source) > maxFile {
 		d.fault("", "the file is longer than %d bytes", maxFile)
-		return nil
+		return nil, false
 	}
-	file, err := parser.ParseBytes(source, 0)
-	if err != nil {
-		x := Fault{Text: err.Error()}
-		var at yaml.Error
-		if errors.As(err, &at) {
-			x.Text = at.GetMessage()
-			if t := at.GetToken(); t != nil {
-				x.Line, x.Column = t.Position.Line, t.Position.Column
-			}
-		}
-		d.faults.List = append(d.faults.List, x)
-		return nil
+	file, whole := d.read(source)
+	if file == nil {
+		return nil, false
 	}
-	var body ast.Node
 	for _, doc := range file.Docs {
 		switch {
 		case doc.Body == nil:
@@ -76,8 +66,8 @@ func (d *decoder) parse(source []byte) ast.Node {
 			body = doc.Body
 		}
 	}
-	if body == nil {
+	if body == nil && len(d.faults.List) == 0 {
 		d.fault("", "the file is empty; it needs version: 1 and jobs:")
 	}
-	return body
+	return body, whole
 }

@@ -97,6 +97,21 @@ func (s shape) match(id string) (map[string]string, bool) {
 // tried.
 func (s shape) literals() int { return len(s.segments) - len(s.names) }
 
+// same tells whether two shapes take the same ids: not one that the one takes
+// would be the other's.
+func (s shape) same(other shape) bool {
+	kinds := func(s shape) (kinds []string) {
+		for _, seg := range s.segments {
+			if name, ok := braced(seg); ok && s.allowed[name] != nil {
+				seg = "{" + s.allowed[name].String()
+			}
+			kinds = append(kinds, seg)
+		}
+		return kinds
+	}
+	return slices.Equal(kinds(s), kinds(other))
+}
+
 // fill puts parameters into a name with braces.
 func fill(text string, params map[string]string) string {
 	for name, value := range params {

@@ -105,6 +105,20 @@ func (s *Schedule) Due(tick time.Time) time.Time {
 	return tick.Add(time.Duration(h.Sum64() % uint64(s.jitter)).Truncate(time.Millisecond))
 }
 
+// Apart returns the least time between two of the next n ticks after t; 0 if there
+// are not two.
+func (s *Schedule) Apart(t time.Time, n int) (least time.Duration) {
+	last := s.Next(t)
+	for ; n > 1 && !last.IsZero(); n-- {
+		next := s.Next(last)
+		if d := next.Sub(last); !next.IsZero() && (least == 0 || d < least) {
+			least = d
+		}
+		last = next
+	}
+	return least
+}
+
 // An interval is @every: its ticks are the multiples of it since 1970, so that
 // all instances have the same ones.
 type interval time.Duration
