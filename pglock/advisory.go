@@ -71,6 +71,7 @@ type Advisory struct {
 	facts    driver.Facts
 	schema   string
 	channel  string
+	flag     []byte // the key that says that somebody waits
 	sql      statements
 	dial     *dialer
 	sessions []*warden
@@ -132,6 +133,7 @@ func newAdvisory(p *params, opts advisoryOptions) *Advisory {
 		sql:   parseStatements(advisorySQL, p.schema),
 		dial:  advisoryDialer(p),
 		subs:  newSubs(),
+		flag:  keyed{key: shaKey("\x00waits", p.bare)}.text(),
 		names: make(map[string]key), waiting: make(map[key]map[chan driver.Signal]bool),
 	}
 	if !opts.fenced {
@@ -300,20 +302,10 @@ func (a *Advisory) Watch(ctx context.Context, c driver.Claim) (<-chan driver.Sig
 	if err != nil {
 		return nil, nil, err
 	}
-	// The session hears what is told from its start on.
-	if err := a.sessions[0].do(ctx, &request{kind: requestPing}).err; err != nil {
-		return nil, nil, err
-	}
 	ch := make(chan driver.Signal, 1)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.life.Err() != nil {
+	if !a.await(k, ch) {
 		return nil, nil, driver.ErrClosed
 	}
-	if a.waiting[k] == nil {
-		a.waiting[k] = make(map[chan driver.Signal]bool)
-	}
-	a.waiting[k][ch] = true
 	drop := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -322,8 +314,27 @@ func (a *Advisory) Watch(ctx context.Context, c driver.Claim) (<-chan driver.Sig
 			delete(a.waiting, k)
 		}
 	}
+	// The session hears what is told from its start on, if those who tell see that
+	// somebody waits.
+	if err := a.sessions[0].do(ctx, &request{kind: requestHear}).err; err != nil {
+		drop()
+		return nil, nil, err
+	}
 	unbind := context.AfterFunc(ctx, drop)
 	return ch, func() { unbind(); drop() }, nil
+}
+
+func (a *Advisory) await(k key, ch chan driver.Signal) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.life.Err() != nil {
+		return false
+	}
+	if a.waiting[k] == nil {
+		a.waiting[k] = make(map[chan driver.Signal]bool)
+	}
+	a.waiting[k][ch] = true
+	return true
 }
 
 // waited tells whether anybody waits here.

@@ -58,20 +58,33 @@ SELECT i.k, i.two, true, pg_catalog.nextval('@.tokens'::regclass), coalesce((
 FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[])) i (k, two);
 
 --: unlock
--- Gives keys back and tells those who wait for them. $3 tells which are shared, $4
--- is the channel.
+-- Gives keys back, and then tells those who wait for them, if somebody waits for
+-- anything: see the statement see. $3 tells which are shared, $4 is the channel, $5
+-- the flag.
 SELECT i.k, i.two, CASE
     WHEN i.two AND i.shared THEN pg_catalog.pg_advisory_unlock_shared((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
     WHEN i.two THEN pg_catalog.pg_advisory_unlock((i.k >> 32)::int4, ((i.k << 32) >> 32)::int4)
     WHEN i.shared THEN pg_catalog.pg_advisory_unlock_shared(i.k)
     ELSE pg_catalog.pg_advisory_unlock(i.k) END, 0::int8, 0::int8,
-    pg_catalog.pg_notify($4, CASE WHEN i.two THEN 'p' ELSE 'k' END || i.k::text)
+    CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock($5) THEN
+        pg_catalog.pg_notify($4, CASE WHEN i.two THEN 'p' ELSE 'k' END || i.k::text)::text END
 FROM ROWS FROM (pg_catalog.unnest($1::int8[]), pg_catalog.unnest($2::bool[]), pg_catalog.unnest($3::bool[])) i (k, two, shared);
 
 --: unlockOne
 -- What unlock does, for one key, a bigint, that is held exclusively. $2 is the
--- channel, $3 what is told.
-SELECT pg_catalog.pg_advisory_unlock($1), pg_catalog.pg_notify($2, $3);
+-- channel, $3 what is told, $4 the flag.
+SELECT pg_catalog.pg_advisory_unlock($1), CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock($4) THEN pg_catalog.pg_notify($2, $3)::text END;
+
+--: see
+-- Takes the flag, a key that stands for none: each session on whose behalf somebody
+-- waits has it, shared. Whoever gives a lock back tries for it exclusively, in the
+-- same statement and after that, and is refused if there is one. So either the
+-- waiter is told, or its next try, which comes after this, finds the lock free. It
+-- is the only lock that is ever waited for: until such a statement ends.
+SELECT pg_catalog.pg_advisory_lock_shared($1);
+
+--: unsee
+SELECT pg_catalog.pg_advisory_unlock_shared($1);
 
 --: hashtext
 SELECT pg_catalog.hashtext($1)::int8;

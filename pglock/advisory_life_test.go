@@ -394,3 +394,46 @@ func TestWithoutFencesNothingIsWritten(t *testing.T) {
 		t.Fatalf("with fences and no schema: %v, want an ErrRejected", err)
 	}
 }
+
+// Telling costs the server about a third of a pair of calls, and rouses every client.
+func TestReleaseTellsIfSomebodyWaits(t *testing.T) {
+	t.Parallel()
+	rawURL := newStore(t, servers.SharedPostgres(t))
+	a, b := open(t, advisory(rawURL)), open(t, advisory(rawURL))
+	ear := psql(t, rawURL)
+	exec(t, ear, `LISTEN "dibs.keys.dibs"`)
+	first := func() string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), long)
+		defer cancel()
+		n, err := ear.WaitForNotification(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Payload
+	}
+	pair := func() {
+		c, _ := drivertest.MustAcquire(t, a, mutex("x"))
+		drivertest.MustRelease(t, a, c)
+	}
+	pair()
+	exec(t, psql(t, rawURL), `NOTIFY "dibs.keys.dibs", 'nobody'`)
+	if got := first(); got != "nobody" {
+		t.Fatalf("%q was told, and nobody waits", got)
+	}
+	held, _ := drivertest.MustAcquire(t, a, mutex("x"))
+	signals, stop, err := b.(driver.Watcher).Watch(t.Context(), mutex("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, b, mutex("x"))
+	drivertest.MustRelease(t, a, held)
+	<-signals
+	if got := first(); got == "nobody" {
+		t.Fatal("nothing was told")
+	}
+	stop()
+	until(t, "a server without a flag", func() bool {
+		return value[int](t, ear, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 0
+	})
+}

@@ -19,8 +19,10 @@
 // them; name.go, judge.go, prove.go and row.go are the rules; ear.go, news.go and
 // watch.go are how clients hear of each other. shedlock.go is ShedLock's table by the same
 // rules, shedlock_row.go what a row of it says, and shedlock_table.go which table it
-// is. Of the advisory locks: advisory.go is the store; warden.go owns a session; round.go decides what is asked in one round
-// trip, and trip.go makes it; key.go makes keys. All stand on session.go. The SQL is in the .sql files.
+// is. Of the advisory locks: advisory.go is the store; warden.go owns a session;
+// round.go decides what is asked in one round trip, and trip.go makes it; key.go makes
+// keys. All stand on session.go, and the locks on exchange.go, which a caller uses on
+// its own goroutine. The SQL is in the .sql files.
 //
 // docs/stores/postgres.md says what is promised, and what can go wrong.
 package pglock

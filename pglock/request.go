@@ -15,6 +15,7 @@ const (
 	requestProve
 	requestUnlock
 	requestPing
+	requestHear
 	requestHash
 	requestLife
 )

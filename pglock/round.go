@@ -19,10 +19,13 @@ type round struct {
 	join    []keyed // locks that we share already
 	hash    []*request
 	ping    bool
+	see     bool // show that somebody waits, or that nobody does any more
+	unseen  error
 	after   []func(err error) // what is answered once the server has; err: it has not
 	later   []*request        // for the next round
 	trying  map[key]*attempt
 	unheard []*request // granted, and nobody wants it
+	trip    trip
 }
 
 type keyed struct {
@@ -47,16 +50,23 @@ var errDoubt = errors.New("the session gave a lock back that it did not have")
 // serve answers rs. What can't be said together goes into another round.
 func (w *warden) serve(rs []*request) {
 	for len(rs) > 0 && w.s != nil {
-		r := &round{w: w, trying: make(map[key]*attempt)}
-		for _, q := range rs {
-			r.plan(q)
-		}
-		r.run()
+		r := w.round(rs...)
+		r.settle(r.trip.ask())
 		rs = append(r.later, r.unheard...)
 	}
 	for _, q := range rs { // the session has died
 		w.refuse(q, unknown(errors.New("the session was lost")))
 	}
+}
+
+// round plans for rs.
+func (w *warden) round(rs ...*request) *round {
+	r := &round{w: w, trying: make(map[key]*attempt)}
+	for _, q := range rs {
+		r.plan(q)
+	}
+	r.pack()
+	return r
 }
 
 // plan decides what q needs.
@@ -69,6 +79,14 @@ func (r *round) plan(q *request) {
 	case requestPing:
 		r.ping = true
 		r.after = append(r.after, func(err error) { q.answer(result{err: asUnknown(err)}) })
+	case requestHear:
+		r.see = r.w.seen != r.w.a.waited()
+		r.after = append(r.after, func(err error) {
+			if err == nil {
+				err = r.unseen
+			}
+			q.answer(result{err: asUnknown(err)})
+		})
 	case requestLife:
 		f, err := r.w.s.file()
 		q.answer(result{file: f, err: err})
@@ -130,6 +148,7 @@ func (r *round) planUnlock(q *request) {
 	if len(l.claims) == 0 {
 		delete(r.w.held, q.key)
 		r.unlock = append(r.unlock, keyed{q.key, l.shared})
+		r.after = append(r.after, func(error) { r.w.a.tell(q.key) }) // the flag is no obstacle to its own session
 	} else {
 		r.ping = true
 	}
@@ -165,9 +184,8 @@ func (r *round) planTry(q *request) {
 	}
 }
 
-// run asks the server and hands out the answers.
-func (r *round) run() {
-	err := r.ask()
+// settle hands out the answers; err is that of the session.
+func (r *round) settle(err error) {
 	if err != nil {
 		r.w.die(err)
 		err = unknown(err)
@@ -176,15 +194,15 @@ func (r *round) run() {
 		}
 	}
 	for k, a := range r.trying {
-		r.settle(k, a, err)
+		r.tell(k, a, err)
 	}
 	for _, f := range r.after {
 		f(err)
 	}
 }
 
-// settle answers those who asked for k.
-func (r *round) settle(k key, a *attempt, err error) {
+// tell answers those who asked for k.
+func (r *round) tell(k key, a *attempt, err error) {
 	if err == nil {
 		err = a.err
 	}

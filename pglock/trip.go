@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -13,57 +14,109 @@ import (
 // A trip is what a round says to the server, and hears, in one round trip.
 type trip struct {
 	r     *round
-	p     *pgconn.Pipeline
 	parts []part
-	first []keyed // the key, if it was never locked before, whose fence has to be made
-	undo  []keyed // what statements that failed may have taken
+	sent  *exchange // of a trip of one part, once it has begun
+	first []keyed   // the key, if it was never locked before, whose fence has to be made
+	undo  []keyed   // what statements that failed may have taken
 }
 
 // A part is one statement of a trip.
 type part struct {
+	name string
+	args [][]byte
 	read func(row [][]byte) error
 	fail func(err error) error // nil: its failure is the session's
 }
 
-// ask is the round trip. Its error is that of the connection, or of a session that
-// is not to be relied on; what only one statement failed with is the attempts'.
-func (r *round) ask() error {
-	ctx := r.w.a.life
-	r.w.watch.begin(r.w.s.raw, r.w.limit())
-	defer r.w.watch.end()
-	t := &trip{r: r, p: r.w.s.PgConn().StartPipeline(ctx)}
+// pack makes the trip.
+func (r *round) pack() {
+	t := &r.trip
+	t.r = r
 	t.unlock(r.unlock)
 	t.try(r.try)
 	if len(r.shared) > 0 {
-		t.send(part{r.granted, t.tried(r.shared, r.shared)}, "tryShared", encodeKeys(r.shared)...)
+		t.add("tryShared", encodeKeys(r.shared), r.granted, t.tried(r.shared, r.shared))
 	}
 	if readers := r.readers(); len(readers) > 0 && r.w.a.opts.fenced {
-		t.send(part{r.drew, t.tried(readers, r.shared)}, "tokens", encodeKeys(readers)...)
+		t.add("tokens", encodeKeys(readers), r.drew, t.tried(readers, r.shared))
 	}
 	for _, q := range r.hash {
 		t.hash(q)
 	}
+	if r.see {
+		t.see(!r.w.seen)
+	}
 	if len(t.parts) == 0 && (r.ping || len(r.after) > 0) {
-		t.send(part{read: func([][]byte) error { return nil }}, "ping")
+		t.add("ping", nil, func([][]byte) error { return nil }, nil)
 	}
-	if err := t.hear(); err != nil {
-		_ = t.p.Close()
-		return err
+}
+
+// add adds a statement, which is a transaction of its own.
+func (t *trip) add(name string, args [][]byte, read func(row [][]byte) error, fail func(err error) error) {
+	t.parts = append(t.parts, part{name, args, read, fail})
+}
+
+// ask is the round trip, or what is left of it. Its error is that of the connection,
+// or of a session that is not to be relied on; what only one statement failed with
+// is the attempts'.
+func (t *trip) ask() error {
+	ctx, w := t.r.w.a.life, t.r.w
+	var err error
+	switch len(t.parts) {
+	case 0:
+	case 1:
+		if t.sent == nil {
+			t.begin()
+		}
+		err = w.await(t.sent)
+		if err == nil {
+			err = t.parts[0].judge(t.sent.err)
+		}
+	default:
+		w.watch.begin(w.s.raw, w.limit())
+		defer w.watch.end()
+		err = t.pipeline(ctx)
 	}
-	if err := t.p.Close(); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := t.firstFence(ctx); err != nil {
 		return err
 	}
-	return r.giveBack(ctx, t.undo)
+	return t.r.giveBack(ctx, t.undo)
 }
 
-// send adds a statement, which is a transaction of its own.
-func (t *trip) send(p part, name string, args ...[]byte) {
-	t.p.SendQueryPrepared(name, args, nil, nil)
-	t.p.SendPipelineSync()
-	t.parts = append(t.parts, p)
+// begin sends a trip of one part.
+func (t *trip) begin() {
+	x := t.parts[0]
+	t.sent = t.r.w.s.begin(x.name, x.args, x.read)
+}
+
+// quick is a trip of one part, or none, that is over within a moment. If it is not,
+// or there is more to be done than to hand out its answers, ask does the rest.
+func (t *trip) quick() bool {
+	if len(t.parts) == 0 {
+		return true
+	}
+	if len(t.parts) > 1 {
+		return false
+	}
+	t.begin()
+	return t.sent.hear(time.Now().Add(moment)) && t.sent.err == nil && len(t.first) == 0
+}
+
+// pipeline sends the parts, and hears the answers.
+func (t *trip) pipeline(ctx context.Context) error {
+	p := t.r.w.s.PgConn().StartPipeline(ctx)
+	for _, x := range t.parts {
+		p.SendQueryPrepared(x.name, x.args, nil, nil)
+		p.SendPipelineSync()
+	}
+	err := p.Flush()
+	for i := 0; i < len(t.parts) && err == nil; i++ {
+		err = t.parts[i].hear(p)
+	}
+	return errors.Join(err, p.Close())
 }
 
 func (t *trip) unlock(keys []keyed) {
@@ -71,9 +124,9 @@ func (t *trip) unlock(keys []keyed) {
 	switch {
 	case len(keys) == 0:
 	case len(keys) == 1 && !keys[0].two && !keys[0].shared:
-		t.send(part{read: unlocked(0)}, "unlockOne", keys[0].text(), channel, []byte(keys[0].told()))
+		t.add("unlockOne", [][]byte{keys[0].text(), channel, []byte(keys[0].told()), t.r.w.a.flag}, unlocked(0), nil)
 	default:
-		t.send(part{read: unlocked(2)}, "unlock", unlockArgs(keys, channel)...)
+		t.add("unlock", t.r.w.a.unlockArgs(keys), unlocked(2), nil)
 	}
 }
 
@@ -107,13 +160,13 @@ func (t *trip) try(keys []keyed) {
 			}
 			return err
 		}
-		t.send(part{read, t.tried(keys, keys)}, name, keys[0].text())
+		t.add(name, [][]byte{keys[0].text()}, read, t.tried(keys, keys))
 	default:
 		name := "try"
 		if fenced {
 			name = "tryFenced"
 		}
-		t.send(part{t.r.granted, t.tried(keys, keys)}, name, encodeKeys(keys)...)
+		t.add(name, encodeKeys(keys), t.r.granted, t.tried(keys, keys))
 	}
 }
 
@@ -151,31 +204,30 @@ func (t *trip) tried(keys, locked []keyed) func(error) error {
 	}
 }
 
+// see shows others that somebody waits here, or not any more.
+func (t *trip) see(yes bool) {
+	name := "see"
+	if !yes {
+		name = "unsee"
+	}
+	t.add(name, [][]byte{t.r.w.a.flag}, func([][]byte) error {
+		t.r.w.seen = yes
+		return nil
+	}, func(err error) error {
+		t.r.unseen = err
+		return nil
+	})
+}
+
 func (t *trip) hash(q *request) {
-	t.send(part{func(row [][]byte) error {
+	t.add("hashtext", [][]byte{[]byte(q.claim.Name)}, func(row [][]byte) error {
 		k, err := strconv.ParseInt(string(row[0]), 10, 64)
 		q.answer(result{key: key{k: k}, err: err})
 		return err
 	}, func(err error) error {
 		q.answer(result{err: unknown(err)})
 		return nil
-	}}, "hashtext", []byte(q.claim.Name))
-}
-
-// hear sends what was added and reads the answers.
-func (t *trip) hear() error {
-	if len(t.parts) == 0 {
-		return nil
-	}
-	if err := t.p.Flush(); err != nil {
-		return err
-	}
-	for _, x := range t.parts {
-		if err := x.hear(t.p); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // hear reads one statement's answer, up to its end.
@@ -197,17 +249,22 @@ func (x part) hear(p *pgconn.Pipeline) error {
 				return errors.New("the server's answer ends too early")
 			}
 		}
-		var pe *pgconn.PgError
-		switch {
-		case err == nil:
-		case !errors.As(err, &pe) || pe.Severity == "FATAL" || x.fail == nil:
+		if err := x.judge(err); err != nil {
 			return err
-		default:
-			if err := x.fail(err); err != nil {
-				return err
-			}
 		}
 	}
+}
+
+// judge tells what the failure of one statement is to the session.
+func (x part) judge(err error) error {
+	var pe *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &pe) || pe.Severity == "FATAL" || x.fail == nil:
+		return err
+	}
+	return x.fail(err)
 }
 
 // granted reads what a try says of a key.
@@ -251,11 +308,14 @@ func (r *round) giveBack(ctx context.Context, keys []keyed) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return r.w.s.PgConn().ExecPrepared(ctx, "unlock", unlockArgs(keys, []byte(r.w.a.channel)), nil, nil).Read().Err
+	for _, k := range keys {
+		defer r.w.a.tell(k.key)
+	}
+	return r.w.s.PgConn().ExecPrepared(ctx, "unlock", r.w.a.unlockArgs(keys), nil, nil).Read().Err
 }
 
-func unlockArgs(keys []keyed, channel []byte) [][]byte {
-	return append(encodeKeys(keys), flags(keys, func(k keyed) bool { return k.shared }), channel)
+func (a *Advisory) unlockArgs(keys []keyed) [][]byte {
+	return append(encodeKeys(keys), flags(keys, func(k keyed) bool { return k.shared }), []byte(a.channel), a.flag)
 }
 
 func (k keyed) text() []byte { return strconv.AppendInt(nil, k.k, 10) }

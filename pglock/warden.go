@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,28 +22,34 @@ const (
 	linger = time.Millisecond
 )
 
-// A warden owns a session and all locks on it. Its goroutine alone uses the
-// session, and no caller's ctx reaches it: pgx closes a connection whose ctx ends,
-// so that one impatient caller would end everybody's locks. While nothing is asked
-// it sits in a read, so that it hears at once when the server ends the session.
+// A warden owns a session and all locks on it. One goroutine at a time uses the
+// session: the warden's own, or a caller's, for its own request, while nobody else
+// asks for anything (see serveSelf). No caller's ctx reaches it: pgx closes a
+// connection whose ctx ends, so that one impatient caller would end everybody's
+// locks. While nothing is asked the warden sits in a read, so that it hears at once
+// when the server ends the session.
 type warden struct {
 	a    *Advisory
 	dial *dialer
 	work sync.WaitGroup
-	more chan struct{} // capacity 1: there are requests
+	more chan struct{} // capacity 1: there is something for the goroutine
+	idle *time.Timer   // of linger: one for all, for a new one has to be told to the scheduler's poller
 
 	mu     sync.Mutex // guards all below, and what requests say it does
 	queue  []*request
-	reads  net.Conn // that it sits in a read of; nil: it does not
+	reads  net.Conn // that the goroutine sits in a read of; nil: it does not
 	closed bool
+	taken  bool   // somebody uses the session
+	over   *round // what a caller had no time for; it leaves the session taken
+	served int    // how many requests callers have served themselves
 
-	// Of the goroutine alone.
+	// Of whoever has taken the session.
 	s     *session // nil: not connected
 	birth string   // when the backend began
 	held  map[key]*lock
+	seen  bool          // the session shows that somebody waits: see the statement see
 	least time.Duration // the shortest TTL since there was nothing held
 	grave grave
-	idle  *time.Timer // of linger: one for all, for a new one has to be told to the scheduler's poller
 	watch watchdog
 }
 
@@ -87,10 +94,55 @@ func (w *warden) do(ctx context.Context, r *request) result {
 	if ctx.Err() != nil {
 		return result{err: left(ctx)}
 	}
-	if err := w.submit(r); err != nil {
+	if r.kind != requestHear && w.take() { // after that one, the warden has to hear at once
+		w.serveSelf(r)
+	} else if err := w.submit(r); err != nil {
 		return result{err: err}
 	}
 	return r.await(ctx)
+}
+
+// take takes the session for a caller, if it is there, and nobody else wants it.
+func (w *warden) take() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.taken || len(w.queue) > 0 || w.s == nil {
+		return false
+	}
+	w.taken = true
+	w.served++
+	return true
+}
+
+// serveSelf serves a caller's own request on the caller's goroutine. What takes
+// longer than a moment, and whatever is not usual, it leaves to the warden's.
+func (w *warden) serveSelf(q *request) {
+	q.w, q.done = w, make(chan struct{})
+	r := w.round(q)
+	quick := r.trip.quick()
+	if quick {
+		r.settle(nil)
+	}
+	w.mu.Lock()
+	if quick {
+		w.taken = false
+		w.queue = slices.Concat(r.later, r.unheard, w.queue)
+	} else {
+		w.over = r
+	}
+	ring := !quick || len(w.queue) > 0
+	w.mu.Unlock()
+	if ring {
+		w.ring()
+	}
+}
+
+// ring tells the goroutine that there is something for it.
+func (w *warden) ring() {
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
 }
 
 func (w *warden) submit(r *request) error {
@@ -105,10 +157,7 @@ func (w *warden) submit(r *request) error {
 		_ = w.reads.SetReadDeadline(longAgo)
 		w.reads = nil
 	}
-	select {
-	case w.more <- struct{}{}:
-	default:
-	}
+	w.ring()
 	return nil
 }
 
@@ -122,22 +171,80 @@ func (w *warden) close() {
 
 func (w *warden) run() {
 	for w.a.life.Err() == nil {
-		rs := w.next()
-		if len(rs) == 0 {
+		rs, over, ok := w.claim()
+		switch {
+		case !ok:
+			w.linger() // a caller has the session, and rings if there is something to do
+			continue
+		case over != nil:
+			over.settle(over.trip.ask())
+			w.serve(slices.Concat(over.later, over.unheard))
+		case len(rs) > 0:
+			w.attend(rs)
+		default:
+			w.rest()
 			continue
 		}
-		if w.s == nil {
-			if err := w.connect(); err != nil {
-				for _, r := range rs {
-					w.refuse(r, err)
-				}
-				continue
-			}
-		}
-		w.serve(rs)
+		w.free()
 	}
-	for _, r := range w.take() {
-		r.answer(result{err: driver.ErrClosed})
+	w.end()
+}
+
+// claim takes the session for the goroutine, with what there is to do: requests, or
+// a round that a caller has left.
+func (w *warden) claim() (rs []*request, over *round, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if over := w.over; over != nil {
+		w.over = nil
+		return nil, over, true
+	}
+	if w.taken {
+		return nil, nil, false
+	}
+	w.taken = true
+	rs, w.queue = w.queue, nil
+	return rs, nil, true
+}
+
+func (w *warden) free() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.taken = false
+}
+
+// attend serves rs, and connects first if need be.
+func (w *warden) attend(rs []*request) {
+	if w.s == nil {
+		if err := w.connect(); err != nil {
+			for _, r := range rs {
+				w.refuse(r, err)
+			}
+			return
+		}
+	}
+	w.serve(rs)
+}
+
+// end ends the session, once no caller uses it any more.
+func (w *warden) end() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	for {
+		rs, over, ok := w.claim()
+		if over != nil {
+			over.settle(driver.ErrClosed)
+			rs = slices.Concat(over.later, over.unheard)
+		}
+		for _, r := range rs {
+			r.answer(result{err: driver.ErrClosed})
+		}
+		if ok {
+			break
+		}
+		w.idle.Reset(linger)
+		<-w.idle.C
 	}
 	w.idle.Stop()
 	w.watch.stop()
@@ -156,47 +263,69 @@ func (w *warden) refuse(r *request, err error) {
 	r.answer(result{err: err})
 }
 
-func (w *warden) take() []*request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	rs := w.queue
-	w.queue = nil
-	return rs
-}
-
-// next waits for requests. It returns none when something else has happened.
-func (w *warden) next() []*request {
-	if rs := w.take(); len(rs) > 0 {
-		return rs
-	}
+// rest waits for something to do. It gives the session free before it returns.
+func (w *warden) rest() {
 	if w.s == nil {
+		w.free()
 		select {
 		case <-w.more:
 		case <-w.a.life.Done():
 		}
-		return w.take()
+		return
 	}
-	if w.dial.hear != nil && w.a.waited() {
-		return w.read() // news is heard only there
+	waited := w.dial.hear != nil && w.a.waited()
+	if !waited { // else it reads at once, for news is heard only there
+		if !w.stays() {
+			return
+		}
+		if w.seen {
+			w.serve([]*request{{kind: requestHear, w: w, done: make(chan struct{})}})
+		}
 	}
+	if w.s != nil {
+		w.read()
+	}
+	w.free()
+}
+
+// stays gives the session free for a while, and takes it again if nobody has used it
+// meanwhile.
+func (w *warden) stays() bool {
+	w.mu.Lock()
+	w.taken = false
+	served := w.served
+	w.mu.Unlock()
+	if !w.linger() {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.taken || len(w.queue) > 0 || w.served != served {
+		return false
+	}
+	w.taken = true
+	return true
+}
+
+// linger waits a while, and tells whether nothing has happened.
+func (w *warden) linger() bool {
 	w.idle.Reset(linger)
 	select {
 	case <-w.more:
-		return w.take()
 	case <-w.a.life.Done():
-		return nil
 	case <-w.idle.C:
+		return true
 	}
-	return w.read()
+	return false
 }
 
 // read sits in a read of the connection until it is roused by a request, hears
 // something, or it is time to see whether the server is still there.
-func (w *warden) read() []*request {
+func (w *warden) read() {
 	w.mu.Lock()
 	if len(w.queue) > 0 {
 		w.mu.Unlock()
-		return w.take()
+		return
 	}
 	late := time.Now().Add(heartbeat)
 	w.reads = w.s.raw
@@ -206,15 +335,34 @@ func (w *warden) read() []*request {
 	w.mu.Lock()
 	w.reads = nil
 	_ = w.s.raw.SetReadDeadline(time.Time{})
+	asked := len(w.queue) > 0
 	w.mu.Unlock()
-	rs := w.take()
 	switch {
 	case w.s.IsClosed():
 		w.die(err)
-	case len(rs) == 0 && !time.Now().Before(late):
-		rs = []*request{{kind: requestPing, w: w, done: make(chan struct{})}}
+	case !asked && !time.Now().Before(late):
+		w.serve([]*request{{kind: requestPing, w: w, done: make(chan struct{})}})
 	}
-	return rs
+}
+
+// slice is how often the goroutine, while it waits for the server, looks whether
+// the store was closed.
+const slice = 250 * time.Millisecond
+
+// errSilent says that the server has not answered for too long.
+var errSilent = errors.New("the server does not answer")
+
+// await waits for the answer to x, as long as the server may be silent.
+func (w *warden) await(x *exchange) error {
+	for late := time.Now().Add(w.limit()); !x.hear(time.Now().Add(slice)); {
+		if w.a.life.Err() != nil {
+			return driver.ErrClosed
+		}
+		if time.Now().After(late) {
+			return errSilent
+		}
+	}
+	return nil
 }
 
 // longAgo is a deadline that ends a read at once.
@@ -252,7 +400,7 @@ func (w *warden) setUp(s *session) error {
 	}
 	ctx, cancel := context.WithTimeout(w.a.life, callWait)
 	defer cancel()
-	names := []string{"try", "tryOne", "tryShared", "unlock", "unlockOne", "ping", "hashtext"}
+	names := []string{"try", "tryOne", "tryShared", "unlock", "unlockOne", "ping", "hashtext", "see", "unsee"}
 	if w.a.opts.fenced {
 		names = append(names, "tryFenced", "tryFencedOne", "firstFence", "tokens")
 	}
@@ -261,9 +409,16 @@ func (w *warden) setUp(s *session) error {
 			return err
 		}
 	}
+	w.seen = false
 	if w.dial.hear != nil {
 		if _, err := s.PgConn().Exec(ctx, "LISTEN "+pgx.Identifier{w.a.channel}.Sanitize()).ReadAll(); err != nil {
 			return err
+		}
+		if w.a.waited() {
+			if err := s.PgConn().ExecPrepared(ctx, "see", [][]byte{w.a.flag}, nil, nil).Read().Err; err != nil {
+				return err
+			}
+			w.seen = true
 		}
 	}
 	if err := s.QueryRow(ctx, w.a.sql.named("birth")).Scan(&w.birth); err != nil {
