@@ -50,6 +50,9 @@ func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
 		if dialled.Swap(true) {
 			return nil, errGone
 		}
+		d := *dialer
+		d.KeepAlive = pingEvery
+		dialer = &d
 		var (
 			raw net.Conn
 			err error

@@ -89,7 +89,7 @@ func Owed(s any) (n int) {
 var QuorumScripts = map[string]string{"ask": askScript.text(), "settle": settleScript.text(), "renew": proveScript.text(), "release": giveScript.text()}
 
 // PackQuorum packs an exclusive claim as those scripts read it.
-func PackQuorum(id string, fence uint64, ttl time.Duration, client string, number uint64) string {
+func PackQuorum(id string, fence uint64, ttl time.Duration, client string, number uint64) (who, what string) {
 	s := &Redlock{client: client}
 	return s.packQuorum(driver.Claim{ID: id, TTL: ttl, Units: 1, Capacity: 1}, fence, number)
 }

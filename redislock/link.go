@@ -54,10 +54,13 @@ func newLink(ctx context.Context, c config, greet func(context.Context, *conn) e
 	return l, nil
 }
 
-// startLink returns a link whose first dial is under way.
+// startLink returns a link whose first dial is under way. One goroutine at a time
+// is to use it, and to give it up when a call takes too long.
 func startLink(opt rueidis.ClientOption, greet func(context.Context, *conn) error) *link {
 	l := makeLink(opt, greet)
-	go l.run(nil) // ends with close
+	l.opt.AlwaysPipelining = false
+	l.opt.Dialer.KeepAlive = -1 // the client is to send no pings of its own
+	go l.run(nil)               // ends with close
 	return l
 }
 
@@ -164,6 +167,13 @@ func (l *link) get(ctx context.Context) (*conn, error) {
 			return nil, fmt.Errorf("not connected: %w", err)
 		}
 	}
+}
+
+// present returns the connection; nil: there is none at the moment.
+func (l *link) present() *conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
 }
 
 // ready is get, but does not wait again for a server that the last dial did not

@@ -32,8 +32,8 @@ type Redlock struct {
 
 	life   context.Context // ends with Close: it is the store's life
 	end    context.CancelFunc
-	work   sync.WaitGroup // calls that outlive the one that began them, each bounded
-	mu     sync.Mutex     // guards closed, against work
+	work   sync.WaitGroup // the nodes' and what is owed
+	mu     sync.Mutex     // guards closed, against work and the nodes' queues
 	closed bool
 }
 
@@ -67,7 +67,10 @@ func openRedlock(ctx context.Context, c quorumConfig) (*Redlock, error) {
 	s := &Redlock{keys: c.keys, client: rand.Text()}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.owed = newOwed(s)
-	s.nodes = members(c.nodes, c.keys.node)
+	s.nodes = members(s.life, c.nodes, c.keys.node)
+	for _, n := range s.nodes {
+		s.work.Go(n.serve) // ends with the store
+	}
 	if err := s.assemble(ctx); err != nil {
 		_ = s.Close()
 		return nil, err
@@ -139,6 +142,11 @@ func (s *Redlock) Facts() driver.Facts { return redlockFacts }
 // nothing.
 func (s *Redlock) Close() error {
 	s.mu.Lock()
+	for _, n := range s.nodes {
+		if !s.closed {
+			close(n.queue)
+		}
+	}
 	s.closed = true
 	s.mu.Unlock()
 	s.end()

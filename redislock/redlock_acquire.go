@@ -62,7 +62,8 @@ type ballots struct {
 	claim  driver.Claim
 	number uint64
 	began  time.Time
-	all    []ballot // by node
+	all    []ballot      // by node
+	votes  []quorum.Vote // those in all
 }
 
 // acquire asks all nodes, and if need be settles on a fence. Whatever it does not
@@ -107,36 +108,37 @@ func drift(ttl time.Duration) time.Duration { return max(ttl/100, 5*time.Millise
 // counters, it waits for the other nodes only if they could spare a second
 // round, and no longer than the first took: that is what the second would cost.
 func (a *ballots) first(ctx context.Context) (quorum.Verdict, uint64, error) {
-	p := a.send(ctx, a.nodes, askScript, 0)
-	defer p.detach()
-	var enough <-chan time.Time
+	p := a.send(a.nodes, askScript, 0)
+	defer p.end()
+	var enough bool // a majority has granted it
 	for range a.nodes {
-		select {
-		case r := <-p.answers:
-			a.count(r)
-		case <-enough:
-			_, fence := quorum.Asked(votes(a.all))
+		r, err := p.next(ctx)
+		switch {
+		case err == errLate && enough:
+			_, fence := quorum.Asked(a.votes)
 			return quorum.Settle, fence, nil
-		case <-ctx.Done():
-			return quorum.Unknown, 0, over(ctx)
+		case err == errLate:
+			a.mute()
+		case err != nil:
+			return quorum.Unknown, 0, err
+		default:
+			a.count(r)
 		}
-		vs := votes(a.all)
-		switch verdict, fence := quorum.Asked(vs); verdict {
+		switch verdict, fence := quorum.Asked(a.votes); verdict {
 		case quorum.Wait:
 		case quorum.Settle:
-			if !quorum.Mergeable(vs) {
+			if !quorum.Mergeable(a.votes) {
 				return verdict, fence, nil
 			}
-			if enough == nil {
-				timer := time.NewTimer(time.Since(a.began))
-				defer timer.Stop()
-				enough = timer.C
+			if !enough {
+				enough = true
+				p.late.Reset(time.Since(a.began))
 			}
 		default:
 			return verdict, fence, nil
 		}
 	}
-	verdict, fence := quorum.Asked(votes(a.all))
+	verdict, fence := quorum.Asked(a.votes)
 	return verdict, fence, nil
 }
 
@@ -147,20 +149,22 @@ func (a *ballots) settle(ctx context.Context, verdict quorum.Verdict, fence uint
 		if round == rounds {
 			return fence, quorum.Unknown, nil
 		}
-		p := a.send(ctx, nodes, settleScript, fence)
+		p := a.send(nodes, settleScript, fence)
 		next := fence
 		verdict = quorum.Wait
 		for i := 0; verdict == quorum.Wait && i < len(nodes); i++ {
-			select {
-			case r := <-p.answers:
+			switch r, err := p.next(ctx); {
+			case err == errLate:
+				a.mute()
+			case err != nil:
+				p.end()
+				return fence, quorum.Unknown, err
+			default:
 				a.count(r)
-			case <-ctx.Done():
-				p.detach()
-				return fence, quorum.Unknown, over(ctx)
 			}
-			verdict, next = quorum.Settled(votes(a.all), fence)
+			verdict, next = quorum.Settled(a.votes, fence)
 		}
-		p.detach()
+		p.end()
 		for i := range a.all { // what the first round said of the claim before
 			a.all[i].before, a.all[i].took = asked[i].before, asked[i].took
 		}
@@ -173,30 +177,40 @@ func (a *ballots) settle(ctx context.Context, verdict quorum.Verdict, fence uint
 
 // send sends a request about the claim to nodes, and forgets the answers to the
 // one before.
-func (a *ballots) send(ctx context.Context, nodes []*member, sc *script, fence uint64) poll {
-	a.all = make([]ballot, len(a.nodes))
-	until := time.Now().Add(a.claim.TTL)
-	each := a.owed.asked(a.claim, a.number, len(nodes), until)
+func (a *ballots) send(nodes []*member, sc *script, fence uint64) poll {
+	a.clear()
 	c := a.claim
-	return a.ask(ctx, nodes, patience(c.TTL), each, sc, a.keys.of(c.Name), []string{a.packQuorum(c, fence, a.number)},
-		strconv.FormatInt(micros(c.TTL), 10), strconv.FormatInt(micros(max(c.TTL, c.Keep)+c.Delay), 10))
+	each := a.owed.asked(c, a.number, len(nodes), time.Now().Add(c.TTL))
+	who, what := a.packQuorum(c, fence, a.number)
+	return a.ask(nodes, patience(c.TTL), each, sc, a.keys.of(c.Name), []string{
+		"1", who, what, strconv.FormatInt(micros(c.TTL), 10), strconv.FormatInt(micros(max(c.TTL, c.Keep)+c.Delay), 10),
+	})
+}
+
+// clear makes room for the answers of all nodes.
+func (a *ballots) clear() {
+	a.all, a.votes = make([]ballot, len(a.nodes)), make([]quorum.Vote, len(a.nodes))
+}
+
+// set notes a node's answer.
+func (a *ballots) set(i int, b ballot) { a.all[i], a.votes[i] = b, b.Vote }
+
+// mute gives up the nodes that have not answered.
+func (a *ballots) mute() {
+	for i, b := range a.all {
+		if b.Kind == quorum.Silent {
+			a.set(i, failedBallot(fmt.Errorf("the node %s: %w", a.nodes[i].addr, errLate)))
+		}
+	}
 }
 
 // count reads a node's answer.
 func (a *ballots) count(r returned) {
-	b := ballot{}
-	switch {
-	case r.err != nil:
-		b = failedBallot(r.err)
-	default:
-		m := r.m
-		// Settle's reply is of a list of claims.
-		if all, err := m.ToArray(); err == nil && len(all) == 1 && all[0].IsArray() {
-			m = all[0]
-		}
-		b = readBallot(a.claim.Name, m)
+	if r.err != nil {
+		a.set(r.node.index, failedBallot(r.err))
+		return
 	}
-	a.all[r.node.index] = b
+	a.set(r.node.index, readReply(a.claim.Name, r.m))
 }
 
 // giveUp takes the attempt back, in the background, from every node that did not
@@ -219,12 +233,16 @@ func (s *Redlock) takeBack(some []*member, c driver.Claim, number uint64) {
 	if len(some) == 0 {
 		return
 	}
-	until := time.Now().Add(c.TTL)
-	s.ask(context.Background(), some, patience(c.TTL), func(n *member, err error) {
-		if unheard(err) {
-			s.owed.add(n, c, number, until)
-		}
-	}, giveScript, s.keys.of(c.Name), []string{s.packQuorum(c, 0, number)}, "f")
+	now := time.Now()
+	who, what := s.packQuorum(c, 0, number)
+	s.tell(some, &request{
+		script: giveScript, keys: s.keys.of(c.Name), args: []string{"1", who, what, "f"}, until: now.Add(patience(c.TTL)),
+		each: func(r returned) {
+			if r.err != nil && !errors.Is(r.err, errNoVote) {
+				s.owed.add(r.node, c, number, now.Add(c.TTL))
+			}
+		},
+	})
 }
 
 // tookOver tells whether the claim before ended by a death: all nodes that knew

@@ -25,7 +25,7 @@ type RedlockNode struct {
 	Votes   bool          // it takes part
 	Why     string        // if it does not: why, and what to do
 	Durable bool          // what it has answered survives a crash (appendfsync always)
-	Largest uint64        // the largest counter that it gave for any name
+	Largest uint64        // no counter that it gave for any name is larger
 	Longest time.Duration // for how long a name was closed at most
 	Uptime  time.Duration
 }
@@ -243,8 +243,8 @@ func (a *admin) name() (name string) {
 }
 
 // RedlockReadmit lets the node at addr, which lost its memory or was restarted,
-// vote again: it copies from a majority of voting nodes the largest counter that
-// they ever gave. It is an ErrRejected, which says how long to wait, before the
+// vote again: it copies from a majority of voting nodes what no counter that they
+// ever gave is larger than. It is an ErrRejected, which says how long to wait, before the
 // node has been up for as long as any claim was granted for: until then a holder
 // may rely on what the node has forgotten.
 func RedlockReadmit(ctx context.Context, rawURL, addr string) error {

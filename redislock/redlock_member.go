@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -22,6 +22,12 @@ type member struct {
 	link     *link
 	peers    []*member // all nodes, itself too
 	standing atomic.Pointer[standing]
+	queue    chan *request   // closed with the store
+	life     context.Context // the store's
+
+	// What follows is serve's alone.
+	watch   *time.Timer
+	watched *conn // what watch cuts
 }
 
 // standing is what the present connection's greeting found out.
@@ -35,10 +41,10 @@ type standing struct {
 var errNoVote = errors.New("it does not vote")
 
 // members are the nodes of a quorum, whose first dials are under way.
-func members(opts []rueidis.ClientOption, key string) []*member {
+func members(life context.Context, opts []rueidis.ClientOption, key string) []*member {
 	all := make([]*member, len(opts))
 	for i, opt := range opts {
-		all[i] = &member{index: i, addr: opt.InitAddress[0], key: key, peers: all}
+		all[i] = &member{index: i, addr: opt.InitAddress[0], key: key, peers: all, queue: make(chan *request, maxQueue), life: life}
 	}
 	for i, n := range all {
 		n.link = startLink(opts[i], n.greet)
@@ -66,30 +72,6 @@ func (n *member) failed(ctx context.Context, err error) error {
 		return driver.Rejectedf("", "the node %s: %w", n.addr, err)
 	}
 	return fmt.Errorf("the node %s: %w", n.addr, err)
-}
-
-// eval runs a script about claims, packed.
-func (n *member) eval(ctx context.Context, s *script, keys, claims []string, more ...string) (rueidis.RedisMessage, error) {
-	if _, err := n.conn(ctx); err != nil {
-		return rueidis.RedisMessage{}, err
-	}
-	args := append(make([]string, 0, len(claims)+3), n.standing.Load().id, strconv.Itoa(len(claims)))
-	args = append(append(args, claims...), more...)
-	m, err := n.link.eval(ctx, s, keys, args).ToMessage()
-	if err != nil {
-		if _, heard := rueidis.IsRedisErr(err); !heard {
-			return m, &unheardError{n.failed(ctx, err)}
-		}
-		return m, n.failed(ctx, err)
-	}
-	if m.IsArray() {
-		if all, _ := m.ToArray(); len(all) == 1 && !all[0].IsArray() {
-			if word, _ := all[0].ToString(); word == "novote" {
-				return m, fmt.Errorf("the node %s has lost its memory: %w; see dibs redlock status", n.addr, errNoVote)
-			}
-		}
-	}
-	return m, nil
 }
 
 // greet finds out whether the node at the end of a new connection may vote: it is

@@ -49,8 +49,8 @@ func (d *node) run(script string, c uint8, fence uint64, more ...any) protocol.V
 	if fence > 0 {
 		fence += d.base
 	}
-	pack := redislock.PackQuorum(fmt.Sprint("claim", c), fence, time.Hour, "tester", d.number)
-	args := append([]any{"EVAL", redislock.QuorumScripts[script], 3, d.prefix + "node", d.prefix + "names", d.key(), d.marker, 1, pack}, append(map[bool][]any{script == "ask": {"3600000000", "3600000000"}}[true], more...)...)
+	who, what := redislock.PackQuorum(fmt.Sprint("claim", c), fence, time.Hour, "tester", d.number)
+	args := append([]any{"EVAL", redislock.QuorumScripts[script], 3, d.prefix + "node", d.prefix + "names", d.key(), d.marker, 1, who, what}, append(map[bool][]any{script == "ask": {"3600000000", "3600000000"}}[true], more...)...)
 	v := do(d.t, d.r, args...)
 	if all, ok := v.([]any); ok && len(all) == 1 {
 		v = all[0]
@@ -108,8 +108,8 @@ func (d *node) drop() {
 func (d *node) forget() {
 	do(d.t, d.r, "HSET", d.prefix+"node", "idle", "0")
 	for do(d.t, d.r, "EXISTS", d.key()) == int64(1) {
-		pack := redislock.PackQuorum("nobody", 0, time.Hour, "tester", 1)
-		do(d.t, d.r, "EVAL", redislock.QuorumScripts["release"], 3, d.prefix+"node", d.prefix+"names", d.prefix+"name:{other}", d.marker, 1, pack, "f")
+		who, what := redislock.PackQuorum("nobody", 0, time.Hour, "tester", 1)
+		do(d.t, d.r, "EVAL", redislock.QuorumScripts["release"], 3, d.prefix+"node", d.prefix+"names", d.prefix+"name:{other}", d.marker, 1, who, what, "f")
 	}
 	do(d.t, d.r, "HSET", d.prefix+"node", "idle", "60000000")
 }
@@ -254,7 +254,7 @@ func TestQuorumForgets(t *testing.T) {
 	}
 	// What is held is not forgotten.
 	do(t, d.r, "HSET", d.prefix+"node", "idle", "0")
-	for range 200 {
+	for range 500 {
 		d.run("release", 9, 0, "f")
 	}
 	if v := d.renew(2, 4); v.Kind != protocol.Mine {

@@ -1,8 +1,8 @@
 package redislock
 
 import (
-	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -57,7 +57,7 @@ func newOwed(s *Redlock) *owed {
 
 // asked notes that n requests for c are about to be sent, which may be applied
 // until a time. What it returns is to be called as each of them ends.
-func (o *owed) asked(c driver.Claim, number uint64, n int, until time.Time) func(*member, error) {
+func (o *owed) asked(c driver.Claim, number uint64, n int, until time.Time) func(returned) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := subscriber{c.Name, c.ID}
@@ -69,24 +69,24 @@ func (o *owed) asked(c driver.Claim, number uint64, n int, until time.Time) func
 	}
 	a.number, a.token, a.gone = number, 0, false
 	a.pending += n
-	return func(n *member, err error) {
+	return func(r returned) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		a.pending--
 		switch {
-		case a.gone && (err == nil || unheard(err)):
-			// Whether it was applied before the claim was given back there is not
-			// known: a script that the node had to be sent the text of comes late.
-			o.addLocked(n, a.claim, a.number, until)
-		case unheard(err):
-			a.unheard = append(a.unheard, doubtful{n, until})
+		case a.gone && (unheard(r.err) || r.err == nil && r.late):
+			// A node runs what it is asked one after the other, and was told after this
+			// that the claim is given back; but what it runs late comes after that.
+			o.addLocked(r.node, a.claim, a.number, until)
+		case unheard(r.err):
+			a.unheard = append(a.unheard, doubtful{r.node, until})
 		}
 		o.tidyLocked(key, a)
 	}
 }
 
 // filled is asked of requests that give a claim that is granted to more nodes.
-func (o *owed) filled(c driver.Claim, number uint64, n int, until time.Time) func(*member, error) {
+func (o *owed) filled(c driver.Claim, number uint64, n int, until time.Time) func(returned) {
 	each := o.asked(c, number, n, until)
 	o.granted(c, c.Token)
 	return each
@@ -192,19 +192,21 @@ func (o *owed) serve(n *member) {
 // settle tells n of some debts once, and schedules the next time: the last is when
 // nothing can be applied any more.
 func (o *owed) settle(n *member, batch []*debt) {
-	var names, packs []string
+	var names []string
+	args := []string{strconv.Itoa(len(batch))}
 	how := make([]byte, 0, len(batch))
 	for _, d := range batch {
-		names, packs = append(names, d.claim.Name), append(packs, o.s.packQuorum(d.claim, d.claim.Token, d.number))
+		who, what := o.s.packQuorum(d.claim, d.claim.Token, d.number)
+		names, args = append(names, d.claim.Name), append(args, who, what)
 		if d.claim.Token == 0 {
 			how = append(how, 'f')
 		} else {
 			how = append(how, 's') // by its token, which the node may not have heard of
 		}
 	}
-	ctx, cancel := context.WithTimeout(o.s.life, 2*time.Second)
-	_, _ = n.eval(ctx, giveScript, o.s.keys.of(names...), packs, string(how))
-	cancel()
+	p := o.s.ask([]*member{n}, 2*time.Second, nil, giveScript, o.s.keys.of(names...), append(args, string(how)))
+	_, _ = p.next(o.s.life)
+	p.end()
 	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()

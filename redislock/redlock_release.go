@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/dibslock/dibs/driver"
@@ -22,27 +23,38 @@ func (s *Redlock) Release(ctx context.Context, c driver.Claim) error {
 		return err
 	}
 	c.TTL = min(max(c.TTL, redlockFacts.MinTTL), redlockFacts.MaxTTL)
-	a := &ballots{Redlock: s, claim: c, number: s.number.Add(1), all: make([]ballot, len(s.nodes))}
+	a := &ballots{Redlock: s, claim: c, number: s.number.Add(1)}
+	a.clear()
 	s.owed.gone(c)
 	until, how := time.Now().Add(c.TTL), "f"
 	if c.Keep > 0 {
 		how = "k"
 	}
-	each := func(n *member, err error) {
-		if err != nil && !errors.Is(err, errNoVote) && how == "f" {
-			s.owed.add(n, c, a.number, until)
+	who, what := s.packQuorum(c, c.Token, a.number)
+	b := &behind{ballots: a}
+	each := func(r returned) {
+		switch {
+		case r.err == nil:
+			b.heard(r)
+		case !errors.Is(r.err, errNoVote) && how == "f":
+			s.owed.add(r.node, c, a.number, until)
 		}
 	}
-	p := s.ask(ctx, s.nodes, patience(c.TTL), each, giveScript, s.keys.of(c.Name), []string{s.packQuorum(c, c.Token, a.number)}, how)
-	defer p.detach()
+	p := s.ask(s.nodes, patience(c.TTL), each, giveScript, s.keys.of(c.Name), []string{"1", who, what, how})
+	defer p.end()
 	for range s.nodes {
-		select {
-		case r := <-p.answers:
+		switch r, err := p.next(ctx); {
+		case err == errLate:
+			a.mute()
+		case err != nil:
+			return err
+		default:
 			a.count(r)
-		case <-ctx.Done():
-			return over(ctx)
 		}
 		if done, err := a.released(); done {
+			if err == nil {
+				b.confirm()
+			}
 			return err
 		}
 	}
@@ -67,7 +79,6 @@ func (a *ballots) released() (done bool, err error) {
 	}
 	switch {
 	case mine >= q, open == 0 && mine > 0 && mine+held >= q:
-		a.sync()
 		return true, nil
 	case mine > 0 || held <= len(a.all)-q:
 		return false, nil
@@ -75,21 +86,44 @@ func (a *ballots) released() (done bool, err error) {
 	return true, a.notHeld()
 }
 
-// sync tells nodes that have not seen the fence of a claim that was released, in
-// the background, so that they give the next one the same counter as the others.
-func (a *ballots) sync() {
-	if a.claim.Token == 0 {
+// behind are the nodes that have not seen the fence of a claim that is released:
+// they are told, so that they give the next one the same counter as the others,
+// but not before it is known that this fence was the claim's.
+type behind struct {
+	*ballots
+	mu    sync.Mutex // guards what follows
+	sure  bool
+	nodes []*member
+}
+
+// heard looks at a node's answer to the release.
+func (b *behind) heard(r returned) {
+	if b.claim.Token == 0 || !r.m.IsArray() || readReply(b.claim.Name, r.m).Kind != quorum.Behind {
 		return
 	}
-	var some []*member
-	for i, b := range a.all {
-		if b.Kind == quorum.Behind || b.Kind == quorum.Silent {
-			some = append(some, a.nodes[i])
-		}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.nodes = append(b.nodes, r.node)
+	b.tellLocked()
+}
+
+// confirm says that the claim was released under its fence.
+func (b *behind) confirm() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sure = true
+	b.tellLocked()
+}
+
+func (b *behind) tellLocked() {
+	if !b.sure || len(b.nodes) == 0 {
+		return
 	}
-	if len(some) > 0 {
-		a.ask(context.Background(), some, patience(a.claim.TTL), nil, giveScript, a.keys.of(a.claim.Name), []string{a.packQuorum(a.claim, a.claim.Token, a.number)}, "s")
-	}
+	who, what := b.packQuorum(b.claim, b.claim.Token, b.number)
+	b.tell(b.nodes, &request{
+		script: giveScript, keys: b.keys.of(b.claim.Name), args: []string{"1", who, what, "s"}, until: time.Now().Add(patience(b.claim.TTL)),
+	})
+	b.nodes = nil
 }
 
 // notHeld says who has the name instead, if a node knew.

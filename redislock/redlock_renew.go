@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/dibslock/dibs/driver"
@@ -23,7 +24,7 @@ func (s *Redlock) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof,
 		asked  []*ballots // the claims that are good, and
 		at     []int      // where each stands in cs
 		names  []string
-		packs  []string
+		packs  = []string{""} // how many, and each
 		short  = redlockFacts.MaxTTL
 	)
 	for i, c := range cs {
@@ -33,22 +34,30 @@ func (s *Redlock) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof,
 			continue
 		}
 		proofs[i].TTL = c.TTL
-		a := &ballots{Redlock: s, claim: c, number: s.number.Add(1), began: time.Now(), all: make([]ballot, len(s.nodes))}
+		a := &ballots{Redlock: s, claim: c, number: s.number.Add(1), began: time.Now()}
+		a.clear()
 		asked, at = append(asked, a), append(at, i)
-		names, packs = append(names, c.Name), append(packs, s.packQuorum(c, c.Token, a.number))
+		who, what := s.packQuorum(c, c.Token, a.number)
+		names, packs = append(names, c.Name), append(packs, who, what)
 		short = min(short, c.TTL)
 	}
 	if len(asked) == 0 {
 		return proofs, nil
 	}
-	p := s.ask(ctx, s.nodes, patience(short), nil, proveScript, s.keys.of(names...), packs)
-	defer p.detach()
+	packs[0] = strconv.Itoa(len(asked))
+	p := s.ask(s.nodes, patience(short), nil, proveScript, s.keys.of(names...), packs)
+	defer p.end()
 	for i, waiting := 0, len(asked); waiting > 0 && i < len(s.nodes); i++ {
-		select {
-		case r := <-p.answers:
+		switch r, err := p.next(ctx); {
+		case err == errLate:
+			for _, a := range asked {
+				a.mute()
+			}
+			waiting = 0
+		case err != nil:
+			waiting = 0
+		default:
 			waiting = hear(asked, r)
-		case <-ctx.Done():
-			i = len(s.nodes)
 		}
 	}
 	unknown := 0
@@ -86,11 +95,11 @@ func hear(asked []*ballots, r returned) (waiting int) {
 	for i, a := range asked {
 		switch {
 		case r.err != nil:
-			a.all[r.node.index] = failedBallot(r.err)
+			a.set(r.node.index, failedBallot(r.err))
 		case err != nil:
-			a.all[r.node.index] = failedBallot(err)
+			a.set(r.node.index, failedBallot(err))
 		default:
-			a.all[r.node.index] = readBallot(a.claim.Name, all[i])
+			a.set(r.node.index, readBallot(a.claim.Name, all[i]))
 		}
 		if verdict, _ := a.renewed(); verdict == quorum.Wait {
 			waiting++
@@ -102,11 +111,10 @@ func hear(asked []*ballots, r returned) (waiting int) {
 // renewed judges the answers so far. A claim that is asked for without its token
 // is asked for as if anew.
 func (a *ballots) renewed() (quorum.Verdict, uint64) {
-	vs := votes(a.all)
 	if a.claim.Token != 0 {
-		return quorum.Renewed(vs), a.claim.Token
+		return quorum.Renewed(a.votes), a.claim.Token
 	}
-	return quorum.Asked(vs)
+	return quorum.Asked(a.votes)
 }
 
 // proveOne makes a proof of the answers about a claim.
@@ -159,6 +167,9 @@ func (s *Redlock) fill(asked []*ballots, proofs []driver.Proof, at []int) {
 			continue
 		}
 		each := s.owed.filled(a.claim, a.number, len(some), time.Now().Add(left.TTL))
-		s.ask(context.Background(), some, patience(a.claim.TTL), each, settleScript, s.keys.of(left.Name), []string{s.packQuorum(left, a.claim.Token, a.number)})
+		who, what := s.packQuorum(left, a.claim.Token, a.number)
+		s.tell(some, &request{
+			script: settleScript, keys: s.keys.of(left.Name), args: []string{"1", who, what}, until: time.Now().Add(min(left.TTL, patience(a.claim.TTL))), each: each,
+		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -71,6 +70,17 @@ func readBallot(name string, m rueidis.RedisMessage) (b ballot) {
 	return b
 }
 
+// readReply reads a node's reply about one claim on name, which may be a list of
+// one.
+func readReply(name string, m rueidis.RedisMessage) ballot {
+	if m.IsArray() {
+		if all, err := m.ToArray(); err == nil && len(all) == 1 {
+			m = all[0]
+		}
+	}
+	return readBallot(name, m)
+}
+
 // readMine reads a reply in one string, "mine <counter> <counter before> <took
 // over>" or "other".
 func readMine(s string) ballot {
@@ -97,76 +107,54 @@ func failedBallot(err error) ballot {
 	return b
 }
 
-// votes are the votes of ballots.
-func votes(bs []ballot) []quorum.Vote {
-	vs := make([]quorum.Vote, len(bs))
-	for i, b := range bs {
-		vs[i] = b.Vote
-	}
-	return vs
-}
-
-// returned is one node's answer to a request.
-type returned struct {
-	node *member
-	m    rueidis.RedisMessage
-	err  error
-}
-
-// poll is a request that is under way to some nodes.
+// poll is a request that is under way to some nodes, and the wait for answers.
 type poll struct {
-	answers chan returned // each node's, also an error; has room for all
-	detach  func() bool   // lets the calls outlive the ctx that they were made with
+	answers chan returned
+	late    *time.Timer
 }
 
-// ask sends a request to nodes, side by side; each may take d to answer. The calls
-// end with ctx, until they are detached from it. each, if it is not nil, is called
-// for every node when its call has ended.
-func (s *Redlock) ask(ctx context.Context, nodes []*member, d time.Duration, each func(*member, error), sc *script, keys, claims []string, more ...string) poll {
-	calls, cancel := context.WithTimeout(s.life, d)
-	p := poll{make(chan returned, len(nodes)), context.AfterFunc(ctx, cancel)}
-	left := new(atomic.Int32)
-	left.Store(int32(len(nodes)))
-	for _, n := range nodes {
-		one := func() { // ends with the call, which is bounded by d
-			m, err := n.eval(calls, sc, keys, claims, more...)
-			if each != nil {
-				each(n, err)
-			}
-			p.answers <- returned{n, m, err}
-			if left.Add(-1) == 0 {
-				p.detach()
-				cancel()
-			}
-		}
-		if !s.background(one) {
-			p.answers <- returned{n, rueidis.RedisMessage{}, errRedlockClosed}
-		}
-	}
+// ask sends a request to nodes, side by side, and does not wait: what is asked of a
+// node first it runs first. Each may take d to answer. each, if it is not nil, is
+// called with every node's answer, in no order; it must not block.
+func (s *Redlock) ask(nodes []*member, d time.Duration, each func(returned), sc *script, keys, args []string) poll {
+	p := poll{make(chan returned, len(nodes)), time.NewTimer(d)}
+	s.tell(nodes, &request{script: sc, keys: keys, args: args, until: time.Now().Add(d), each: each, heard: p.answers})
 	return p
 }
 
-// unheard tells whether a call that ended with err may have been, or may still
-// be, applied.
-func unheard(err error) bool {
-	var e *unheardError
-	return errors.As(err, &e)
+// tell sends a request whose answers nobody waits for.
+func (s *Redlock) tell(nodes []*member, r *request) {
+	var refused []returned
+	s.mu.Lock()
+	for _, n := range nodes {
+		err := errRedlockClosed
+		if !s.closed {
+			err = n.send(r)
+		}
+		if err != nil {
+			refused = append(refused, returned{node: n, err: err})
+		}
+	}
+	s.mu.Unlock()
+	for _, a := range refused {
+		r.returned(a)
+	}
 }
 
-// An unheardError is that of a request that was sent and not answered.
-type unheardError struct{ error }
-
-func (e *unheardError) Unwrap() error { return e.error }
-
-// packQuorum packs c as the scripts of a quorum read it.
-func (s *Redlock) packQuorum(c driver.Claim, fence uint64, number uint64) string {
-	b := make([]byte, 0, 160)
-	b = append(strconv.AppendUint(b, fence, 10), ' ')
-	for _, n := range []int64{micros(c.TTL), micros(c.Keep), micros(c.Delay), int64(c.Units), int64(number)} {
-		b = append(strconv.AppendInt(b, n, 10), ' ')
+// next is the next answer. It fails when ctx has ended, with ctx's error, or no more
+// answers come in time.
+func (p poll) next(ctx context.Context) (returned, error) {
+	select {
+	case r := <-p.answers:
+		return r, nil
+	case <-ctx.Done():
+		return returned{}, over(ctx)
+	case <-p.late.C:
+		return returned{}, errLate
 	}
-	for _, s := range []string{s.client, c.ID} {
-		b = append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
-	}
-	return rueidis.BinaryString(append(b, c.Note...))
 }
+
+// end is called when nobody waits any more.
+func (p poll) end() { p.late.Stop() }
+
+var errLate = errors.New("no answer in time")

@@ -11,6 +11,7 @@
 -- A holder is state, counter, units, age, left, TTL, note.
 --
 -- It may not run out of memory: what it adds has to be refused then.
+local AHEAD = 1000 -- how far ahead hi is raised
 local call = redis.call
 local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
 if node[1] ~= ARGV[1] then return {'novote'} end
@@ -19,17 +20,16 @@ if not KEYS[4] then
   -- The usual case: the name is free, and known to be.
   local key = KEYS[3]
   local v = call('GET', key)
-  local c, died = string.match(v or '', '^f(%d+) (%d) ')
+  local prev, died = string.match(v or '', '^f(%d+) (%d) ')
   local new = not v and node[2]
-  if (c or new) and tonumber(ARGV[5]) <= tonumber(node[4]) then
-    local now, prev = T[1] * 1000000 + T[2], c or new
-    died = died or '0'
-    c = string.format('%.0f', prev + 1)
-    call('SET', key, 'h' .. c .. ' ' .. string.format('%.0f %.0f', now + ARGV[4], now) .. ' 0 ' .. died .. ' ' .. prev .. ' ' ..
-      string.sub(ARGV[3], 3))
+  if (prev or new) and ARGV[6] + 0 <= node[4] + 0 then
+    prev, died = prev or new, died or '0'
+    local c, now = prev + 1, T[1] * 1000000 + T[2]
+    local held = string.format('h%d ', c)
+    call('SET', key, held .. string.sub(ARGV[3], 3) .. string.format('%d %d 0 %s %s ', now + ARGV[5], now, died, prev) .. ARGV[4])
     if new then call('ZADD', KEYS[2], T[1] .. '000000', key) end
-    if tonumber(c) > tonumber(node[3]) then call('HSET', KEYS[1], 'hi', c) end
-    return 'mine ' .. c .. ' ' .. prev .. ' ' .. died
+    if c > node[3] + 0 then call('HSET', KEYS[1], 'hi', string.format('%d', c + AHEAD)) end
+    return 'mine ' .. string.sub(held, 2) .. prev .. ' ' .. died
   end
 end
 --#lib

@@ -3,47 +3,61 @@
 -- internal/quorum; here they have times to live.
 --
 -- KEYS[1]      the node's own hash: id, its marker, without which it does not
---              vote; base, from which names start that it does not know; hi, the
---              largest counter it ever gave; longest, for how long a name was
---              closed at most; idle, after how long a free name is forgotten
+--              vote; base, from which names start that it does not know; hi, which
+--              no counter that it ever gave is larger than (it is raised by more
+--              than it has to be, so that it seldom is); longest, for how long a
+--              name was closed at most; idle, after how long a free name is
+--              forgotten
 -- KEYS[2]      the names that it knows, by when they were last looked at
 -- KEYS[3...]   one key for each claim: the name's state
 -- KEYS[...]    in the plain layout then the keys that other programs lock, in the
 --              same order
 -- ARGV[1]      the marker that the client knows
 -- ARGV[2]      how many claims there are
--- ARGV[3...]   the claims: '<fence, 0: any> <claim>'
+-- ARGV[3...]   the claims, two strings each: '<fence, 0: any> <who> ' and <what>
 --
--- A claim is a string, '<TTL> <keep> <delay> <units> <number of the attempt>
--- <length of client>:<client><length of ID>:<ID><note>', and so is a state:
--- 'f<counter> <died> <since>' of a free name, or '<state><counter> <until>
--- <granted> <died> <took> <counter before> <claim>', where the state is h (held), k
--- (kept after a release), K (kept after a death) or d (draining). Instants are
--- microseconds of the node's clock, and counters are below 2^53.
+-- Who asks is '<length of client>:<client><length of ID>:<ID>', and what for '<TTL>
+-- <keep> <delay> <units> <number of the attempt> <note>'. A name's state is a
+-- string: 'f<counter> <died> <since>' if it is free, or else '<state><counter>
+-- <who> <until> <granted> <died> <took> <counter before> <what>', where the state
+-- is h (held), k (kept after a release), K (kept after a death) or d (draining). So
+-- that a claim has its name under its fence can be told from how the state begins.
+-- Instants are microseconds of the node's clock, and counters are below 2^53.
 --
 -- A script defines all of this anew whenever it runs. So each looks first whether
 -- it has the usual case before it, in which it needs none of it.
 local count = tonumber(ARGV[2])
 local now = T[1] * 1000000 + T[2]
 
-local function digits(x) return string.format('%.0f', x) end
+local AHEAD = 1000 -- how far ahead hi is raised
 
--- parse reads a claim into n.
-local function parse(n, v)
-  local ttl, keep, delay, units, number, client, at = string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+):()')
+local function digits(x) return string.format('%d', x) end -- a whole number below 2^53; '%.0f' takes twice as long
+
+-- named reads who asks into n, and returns where what follows begins in v.
+local function named(n, v, at)
+  local function word()
+    local size, from = string.match(v, '^(%d+):()', at)
+    if not size then return nil end
+    at = from + size
+    return string.sub(v, from, at - 1)
+  end
+  n.client, n.id = word(), word()
+  return n.id and at + 1
+end
+
+-- parse reads into n what a claim is for, from the byte at on.
+local function parse(n, v, at)
+  local ttl, keep, delay, units, number, from = string.match(v, '^(%d+) (%d+) (%d+) (%d+) (%d+) ()', at)
   if not ttl then return nil end
   n.ttl, n.keep, n.delay, n.units, n.number = tonumber(ttl), tonumber(keep), tonumber(delay), tonumber(units), tonumber(number)
-  n.client, v = string.sub(v, at, at + client - 1), string.sub(v, at + client)
-  local size
-  size, at = string.match(v, '^(%d+):()')
-  n.id, n.note = string.sub(v, at, at + size - 1), string.sub(v, at + size)
+  n.note = string.sub(v, from)
   return n
 end
 
--- text writes the claim in n.
-local function text(n)
-  return digits(n.ttl) .. ' ' .. digits(n.keep) .. ' ' .. digits(n.delay) .. ' ' .. digits(n.units) .. ' ' .. digits(n.number) .. ' ' ..
-    #n.client .. ':' .. n.client .. #n.id .. ':' .. n.id .. n.note
+-- who and what write the claim in n.
+local function who(n) return #n.client .. ':' .. n.client .. #n.id .. ':' .. n.id .. ' ' end
+local function what(n)
+  return digits(n.ttl) .. ' ' .. digits(n.keep) .. ' ' .. digits(n.delay) .. ' ' .. digits(n.units) .. ' ' .. digits(n.number) .. ' ' .. n.note
 end
 
 -- free makes n free, as of an instant.
@@ -90,8 +104,10 @@ local function load(key, plain)
     n.c, n.died, n.since = string.match(v, '^f(%d+) (%d) (%d+)$')
     n.s, n.id = 'f', ''
   else
-    n.s, n.c, n.till, n.granted, n.died, n.took, n.prev, at = string.match(v, '^([hkKd])(%d+) (%d+) (%d+) (%d) (%d) (%d+) ()')
-    if n.s and parse(n, string.sub(v, at)) then
+    n.s, n.c, at = string.match(v, '^([hkKd])(%d+) ()')
+    at = at and named(n, v, at)
+    if at then n.till, n.granted, n.died, n.took, n.prev, at = string.match(v, '^(%d+) (%d+) (%d) (%d) (%d+) ()', at) end
+    if at and parse(n, v, at) then
       n.till, n.granted, n.took, n.prev = tonumber(n.till), tonumber(n.granted), tonumber(n.took), tonumber(n.prev)
     else
       n.s = nil
@@ -116,8 +132,8 @@ local function save(n)
     call('SET', n.key, 'f' .. digits(n.c) .. ' ' .. n.died .. ' ' .. digits(n.since))
     if n.plain and call('GET', n.plain) == n.was then call('DEL', n.plain) end
   else
-    call('SET', n.key, n.s .. digits(n.c) .. ' ' .. digits(n.till) .. ' ' .. digits(n.granted) .. ' ' .. n.died .. ' ' .. n.took .. ' ' ..
-      digits(n.prev) .. ' ' .. text(n))
+    call('SET', n.key, n.s .. digits(n.c) .. ' ' .. who(n) .. digits(n.till) .. ' ' .. digits(n.granted) .. ' ' .. n.died .. ' ' .. n.took ..
+      ' ' .. digits(n.prev) .. ' ' .. what(n))
     local long = closed(n)
     if n.plain then call('SET', n.plain, n.id, 'PX', digits(math.ceil(long / 1000))) end
     if long > tonumber(node[4]) then
@@ -127,16 +143,18 @@ local function save(n)
   end
   if n.new then call('ZADD', KEYS[2], digits(now), n.key) end
   if n.c > tonumber(node[3]) then
-    node[3] = n.c
-    call('HSET', KEYS[1], 'hi', digits(n.c))
+    node[3] = n.c + AHEAD
+    call('HSET', KEYS[1], 'hi', digits(node[3]))
   end
 end
 
 -- name is the state of the i-th name, and claim the i-th claim of the request.
 local function name(i) return load(KEYS[i + 2], KEYS[i + 2 + count]) end
 local function claim(i)
-  local fence, at = string.match(ARGV[i + 2], '^(%d+) ()')
-  return parse({fence = tonumber(fence)}, string.sub(ARGV[i + 2], at))
+  local fence, at = string.match(ARGV[2 * i + 1], '^(%d+) ()')
+  local c = {fence = tonumber(fence)}
+  named(c, ARGV[2 * i + 1], at)
+  return parse(c, ARGV[2 * i + 2], 1)
 end
 
 -- take gives the name to c.

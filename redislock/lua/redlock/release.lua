@@ -7,7 +7,7 @@
 --             f  frees; k  keeps what its Keep says; s  frees, and brings the
 --             counter up to the fence, which other nodes know
 --
--- Replies, for each claim
+-- Replies  "mine <counter> 0 0", for one claim, or for each
 --   mine                          it was, and is no longer
 --   behind                        it is, under a smaller counter; or nobody has
 --                                 the name, and the counter is smaller
@@ -15,33 +15,27 @@
 -- or novote
 --
 -- It runs also when memory is out: what is given back makes room.
+local FORGETS = 64 -- one call of so many forgets
 local call = redis.call
 local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
 if node[1] ~= ARGV[1] then return {'novote'} end
 local T = call('TIME')
-if ARGV[2] == '1' and ARGV[4] == 'f' and not KEYS[4] and T[2] % 16 > 0 then
+if ARGV[2] == '1' and ARGV[5] == 'f' and not KEYS[4] and T[2] % FORGETS > 0 then
   -- The usual case: the claim has its name, under its token.
-  local v = call('GET', KEYS[3])
-  local c, till, at = string.match(v or '', '^h(%d+) (%d+) %d+ %d %d %d+ ()')
-  local fence = string.match(ARGV[3], '^(%d+) ')
-  local now = T[1] * 1000000 + T[2]
-  if c == fence and now < tonumber(till) then
-    local tail = '^%d+ %d+ %d+ %d+ %d+ (%d+):()'
-    local size, from = string.match(string.sub(v, at), tail)
-    local id = string.sub(v, at + from - 1 + size)
-    size, from = string.match(ARGV[3], '^%d+ %d+ %d+ %d+ %d+ %d+ (%d+):()')
-    local want = string.match(string.sub(ARGV[3], from + size), '^%d+:')
-    want = string.sub(ARGV[3], from + size, from + size + #want - 1 + string.sub(want, 1, -2))
-    if string.sub(id, 1, #want) == want then
-      call('SET', KEYS[3], 'f' .. c .. ' 0 ' .. string.format('%.0f', now))
-      return {{'mine'}}
+  local mine, v = 'h' .. ARGV[3], call('GET', KEYS[3])
+  if v and string.sub(v, 1, #mine) == mine then
+    local now = T[1] * 1000000 + T[2]
+    if now < string.match(v, '^(%d+) ', #mine + 1) + 0 then
+      local c = string.match(ARGV[3], '^%d+')
+      call('SET', KEYS[3], 'f' .. c .. string.format(' 0 %d', now))
+      return 'mine ' .. c .. ' 0 0'
     end
   end
 end
 --#lib
 local all = {}
 for i = 1, count do
-  local n, c, how = name(i), claim(i), string.sub(ARGV[count + 3], i, i)
+  local n, c, how = name(i), claim(i), string.sub(ARGV[2 * count + 3], i, i)
   local ours, dirty = mine(n, c), false
   if c.fence == 0 then
     ours = ours and (n.client ~= c.client or n.number <= c.number)
@@ -74,7 +68,7 @@ end
 local function forget()
   local idle = tonumber(call('HGET', KEYS[1], 'idle'))
   local base = tonumber(node[2])
-  for _, key in ipairs(call('ZRANGE', KEYS[2], '-inf', digits(now - idle), 'BYSCORE', 'LIMIT', 0, 32)) do
+  for _, key in ipairs(call('ZRANGE', KEYS[2], '-inf', digits(now - idle), 'BYSCORE', 'LIMIT', 0, 128)) do
     local ok, n = pcall(load, key)
     if not ok or n.new then
       call('ZREM', KEYS[2], key)
@@ -90,5 +84,5 @@ local function forget()
     end
   end
 end
-if T[2] % 16 == 0 then forget() end
+if T[2] % FORGETS == 0 then forget() end
 return all

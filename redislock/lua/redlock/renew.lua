@@ -21,18 +21,22 @@ if not slow then
   -- The usual case: the claims have their names, under their tokens.
   local now = T[1] * 1000000 + T[2]
   for i = 1, tonumber(ARGV[2]) do
-    local v = redis.pcall('GET', KEYS[i + 2])
-    local c, till, rest, at = string.match(type(v) == 'string' and v or '', '^h(%d+) (%d+) (%d+ %d %d %d+ )()')
-    local fence, ttl, from = string.match(ARGV[i + 2], '^(%d+) ()(%d+) ')
-    local mine = c == fence and now < tonumber(till) and string.match(string.sub(v, at), '^%d+ %d+ %d+ %d+ %d+ (%d+:.*)$')
-    -- The same client, ID and note, whatever the attempt: the same claim.
-    if mine and mine == string.match(ARGV[i + 2], '^%d+ %d+ %d+ %d+ %d+ %d+ (%d+:.*)$') then
-      local long = now + from
-      if long < tonumber(till) then long = tonumber(till) end
-      call('SET', KEYS[i + 2], 'h' .. c .. ' ' .. string.format('%.0f', long) .. ' ' .. rest .. string.sub(v, at))
-      local took, prev = string.match(rest, '^%d+ %d (%d) (%d+) ')
-      all[i] = 'mine ' .. c .. ' ' .. prev .. ' ' .. took
-    else
+    local who, what = ARGV[2 * i + 1], ARGV[2 * i + 2]
+    local mine, v = 'h' .. who, redis.pcall('GET', KEYS[i + 2])
+    local proved = type(v) == 'string' and string.sub(v, 1, #mine) == mine
+    if proved then
+      local till, took, prev, at = string.match(v, '^(%d+) %d+ %d (%d) (%d+) ()', #mine + 1)
+      local ttl = string.match(what, '^%d+ ')
+      proved = now < till + 0 and string.sub(v, at, at + #ttl - 1) == ttl
+      if proved then
+        local long = now + ttl
+        if long > till + 0 then
+          call('SET', KEYS[i + 2], mine .. string.format('%d', long) .. string.sub(v, #mine + #till + 1))
+        end
+        all[i] = 'mine ' .. string.match(who, '^%d+ ') .. prev .. ' ' .. took
+      end
+    end
+    if not proved then
       slow = true
       all[i] = false
     end
