@@ -54,12 +54,20 @@ func newLink(ctx context.Context, c config, greet func(context.Context, *conn) e
 	return l, nil
 }
 
-// startLink returns a link whose first dial is under way. One goroutine at a time
-// is to use it, and to give it up when a call takes too long.
+// startLink returns a link whose first dial is under way.
 func startLink(opt rueidis.ClientOption, greet func(context.Context, *conn) error) *link {
 	l := makeLink(opt, greet)
+	go l.run(nil) // ends with close
+	return l
+}
+
+// startDirect is startLink for one goroutine, which writes and reads by itself: a
+// call is not ended by its ctx but by cutting the connection, and nothing asks an
+// idle one whether it lives.
+func startDirect(opt rueidis.ClientOption, greet func(context.Context, *conn) error) *link {
+	l := makeLink(opt, greet)
 	l.opt.AlwaysPipelining = false
-	l.opt.Dialer.KeepAlive = -1 // the client is to send no pings of its own
+	l.opt.Dialer.KeepAlive = -1
 	go l.run(nil)               // ends with close
 	return l
 }

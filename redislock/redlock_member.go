@@ -47,7 +47,7 @@ func members(life context.Context, opts []rueidis.ClientOption, key string) []*m
 		all[i] = &member{index: i, addr: opt.InitAddress[0], key: key, peers: all, queue: make(chan *request, maxQueue), life: life}
 	}
 	for i, n := range all {
-		n.link = startLink(opts[i], n.greet)
+		n.link = startDirect(opts[i], n.greet)
 	}
 	return all
 }
