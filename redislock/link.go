@@ -68,7 +68,7 @@ func startDirect(opt rueidis.ClientOption, greet func(context.Context, *conn) er
 	l := makeLink(opt, greet)
 	l.opt.AlwaysPipelining = false
 	l.opt.Dialer.KeepAlive = -1
-	go l.run(nil)               // ends with close
+	go l.run(nil) // ends with close
 	return l
 }
 
@@ -102,6 +102,8 @@ func (l *link) dial(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	stop := context.AfterFunc(ctx, c.cut) // whether or not the greeting looks at ctx
+	defer stop()
 	if err = l.greet(ctx, c); err == nil && l.locate != nil {
 		err = isMaster(ctx, c)
 	}
