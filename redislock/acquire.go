@@ -18,7 +18,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if c.From != "" {
 		life = ""
 	}
-	m, err := s.confirmed(ctx, acquireScript, c, s.on(make([]string, 0, 3), c.Name), s.with(c.Name, s.pack(c), life))
+	m, err := s.confirmed(ctx, c, s.pack(c), life)
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -106,7 +106,7 @@ func (c *Cluster) of(key string) *Store {
 	if s == nil {
 		s = &Store{keys: c.base.keys, closed: c.base.closed, link: c.nodes.wire(n), borrowed: c.base.borrowed, replicas: c.base.replicas}
 		s.keys.mark += ":{" + tag(n) + "}"
-		s.inbox = newInbox(s.keys)
+		s.furnish()
 		s.inbox.channel += ":{" + tag(n) + "}"
 		s.inbox.sharded, s.inbox.fleeting = true, true
 		c.slots[n] = s

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -32,6 +33,53 @@ func NameOf(key string, plain bool) (string, bool) { return newKeys("dibs", plai
 
 // MaxUnder is how many calls may be under way on a connection.
 const MaxUnder = maxUnder
+
+// MaxInBatch is how many claims one call asks about.
+const MaxInBatch = maxInBatch
+
+// Lanes is how many calls of one script are under way at once.
+const Lanes = lanes
+
+// Hold holds up the calls that run scripts: each tells on sent how many claims it
+// is about, and goes on when let is closed.
+func Hold(s driver.Store) (sent <-chan int, let chan struct{}) {
+	st := storeOf(s)
+	h := &holding{wire: st.link, sent: make(chan int, 1000), let: make(chan struct{})}
+	st.link = h
+	return h.sent, h.let
+}
+
+func storeOf(s driver.Store) *Store {
+	if p, ok := s.(*Plain); ok {
+		return p.s
+	}
+	return s.(*Store)
+}
+
+type holding struct {
+	wire
+	sent chan int
+	let  chan struct{}
+}
+
+func (h *holding) eval(ctx context.Context, s *script, keys, args []string) rueidis.RedisResult {
+	n, _ := strconv.Atoi(args[0])
+	h.sent <- n
+	select {
+	case <-h.let:
+	case <-ctx.Done():
+		return rueidis.NewErrorResult(ctx.Err())
+	}
+	return h.wire.eval(ctx, s, keys, args)
+}
+
+// InLine is how many acquires wait for others.
+func InLine(s driver.Store) int {
+	d := storeOf(s).asks
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.line)
+}
 
 // OpenAt opens a store whose server is where locate says.
 func OpenAt(ctx context.Context, rawURL string, locate func(context.Context) (string, error)) (driver.Store, error) {

@@ -45,13 +45,11 @@ func open(ctx context.Context, c config) (*Store, error) {
 
 // newStore makes a store that has no way to its server yet.
 func newStore(c config) *Store {
-	s := &Store{
+	return (&Store{
 		keys:     newKeys(c.prefix, c.plain),
 		journal:  c.journal,
 		replicas: c.replicas,
 		closed:   make(chan struct{}),
 		closing:  c.closing,
-	}
-	s.inbox = newInbox(s.keys)
-	return s
+	}).furnish()
 }

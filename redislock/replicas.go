@@ -11,18 +11,19 @@ import (
 	"github.com/dibslock/dibs/driver"
 )
 
-// confirmed is eval of a script that may grant c. With replicas=n that many of the
+// confirmed asks for c, as acquire.lua wants it. With replicas=n that many of the
 // server's replicas have to confirm the grant, or it is given back: that narrows
 // the window in which a replica that has not heard of a lock can take the place of
 // the server, and does not close it. What a release hands over is not waited for.
 //
 // WAIT tells of what its own connection wrote before, and holds that connection
 // up: so both go over one that carries nothing else.
-func (s *Store) confirmed(ctx context.Context, sc *script, c driver.Claim, keys, args []string) (rueidis.RedisMessage, error) {
+func (s *Store) confirmed(ctx context.Context, c driver.Claim, request, life string) (rueidis.RedisMessage, error) {
 	if s.replicas == 0 {
-		return s.eval(ctx, sc, c.Name, keys, args)
+		return s.asks.call(ctx, c.Name, request, life)
 	}
 	var none rueidis.RedisMessage
+	sc := acquireScript
 	if err := s.enter(ctx); err != nil {
 		return none, err
 	}
@@ -36,7 +37,7 @@ func (s *Store) confirmed(ctx context.Context, sc *script, c driver.Claim, keys,
 	if err != nil {
 		return none, s.failed(ctx, c.Name, err)
 	}
-	m, err := conn.eval(ctx, sc, keys, args).ToMessage()
+	m, err := conn.eval(ctx, sc, s.on(nil, c.Name), s.with(c.Name, "1", request, life)).ToMessage()
 	if err != nil {
 		return m, s.failed(ctx, c.Name, err)
 	}

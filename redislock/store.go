@@ -20,6 +20,8 @@ type Store struct {
 	keys     keys
 	link     wire
 	inbox    *inbox
+	asks     *desk // acquire.lua's
+	backs    *desk // release.lua's
 	journal  bool
 	borrowed bool                  // the way to the server is the user's own client
 	replicas int                   // how many have to confirm a grant
@@ -28,6 +30,13 @@ type Store struct {
 	end     sync.Once
 	closed  chan struct{} // closed by Close
 	closing func()        // what else Close does; nil: nothing
+}
+
+// furnish gives s what every store has.
+func (s *Store) furnish() *Store {
+	s.inbox = newInbox(s.keys)
+	s.asks, s.backs = &desk{store: s, script: acquireScript}, &desk{store: s, script: releaseScript}
+	return s
 }
 
 // A wire is the way to the server that has a name: a link, or in a cluster

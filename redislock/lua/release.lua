@@ -1,47 +1,72 @@
 #!lua flags=allow-oom
--- release.lua: gives back a claim, or its place in line.
+-- release.lua: gives back claims, or their places in line.
 --
--- KEYS[1]  the mark
--- KEYS[2]  the name
--- KEYS[3]  the journal, if it is on
--- ARGV[1]  how the claim begins in its short form, up to the blank after its ID
---          (see lib.lua); its token 0: by ID alone, a place too
--- ARGV[2]  its grace (see lib.lua); '': its Keep counts
--- ARGV[3]  the name in plain, if the journal is on
+-- KEYS[1]      the mark
+-- KEYS[2...]   the names, one for each claim, not distinct
+-- KEYS[last]   the journal, if it is on
+-- ARGV[1]      how many claims there are
+-- ARGV[2...]   for each how it begins in its short form, up to the blank after its
+--              ID (see lib.lua); its token 0: by ID alone, a place too. Then its
+--              grace (see lib.lua); '': its Keep counts
+-- ARGV[...]    then the names in plain, if the journal is on
 --
--- Replies  1, or released | nothing [, holder]
+-- Replies, for each claim; if there is one, this alone
+--   1, or released
+--   nothing [, holder]
+--   failed, message      only this one
 --
 -- It runs also when memory is out: what is given back makes room.
-local M, J, T = KEYS[1], KEYS[3] or false, nil
-local v = redis.call('GET', KEYS[2])
-if not v and not J then return 'nothing' end
--- The usual case, with as little work as can be: the claim is in its short form,
--- is this one, and lives.
-if not J and ARGV[2] ~= '' and string.sub(v, 1, #ARGV[1]) == ARGV[1] and redis.call('PTTL', KEYS[2]) > ARGV[2] + 0 then
-  redis.call('DEL', KEYS[2])
-  return 1
+local M, T, count = KEYS[1], nil, ARGV[1] + 0
+local J = KEYS[count + 2] or false
+local all, v, slow = {}, nil, count
+if not J then
+  -- The usual case, with as little work as can be: the claim is in its short form,
+  -- is this one, and lives.
+  for i = 1, count do
+    local key, head, grace = KEYS[i + 1], ARGV[2 * i], ARGV[2 * i + 1]
+    v = redis.pcall('GET', key)
+    if not v then
+      all[i], slow = 'nothing', slow - 1
+    elseif type(v) == 'table' then
+      all[i], slow = {'failed', v.err}, slow - 1
+    elseif grace ~= '' and string.sub(v, 1, #head) == head and redis.call('PTTL', key) > grace + 0 then
+      redis.call('DEL', key)
+      all[i], slow = 1, slow - 1
+    end
+  end
+  if slow == 0 then return count == 1 and all[1] or all end
 end
 --#lib
-local s, us, at = string.match(ARGV[1], '^f(%d+) (%d+) %d+ %d+ %d+ ()')
-local id, token = string.sub(ARGV[1], at, -2), join(s, us)
-local n = load(KEYS[2], ARGV[3], v)
-finish(n)
-local h = granted(n, id)
-local reply = {'released'}
-if h and (token == '0' or token == h[TOKEN]) then
-  log(n, RELEASES, h)
-  local k = kept(h)
-  if ARGV[2] == '' and k > now then
-    h[STATE], h[UNTIL], n.dirty = KEPT, k, true
+local function free(i)
+  local head, grace = ARGV[2 * i], ARGV[2 * i + 1]
+  local s, us, at = string.match(head, '^f(%d+) (%d+) %d+ %d+ %d+ ()')
+  local id, token = string.sub(head, at, -2), join(s, us)
+  local n = load(KEYS[i + 1], ARGV[2 * count + 1 + i], count == 1 and v)
+  finish(n)
+  local h = granted(n, id)
+  local reply = {'released'}
+  if h and (token == '0' or token == h[TOKEN]) then
+    log(n, RELEASES, h)
+    local k = kept(h)
+    if grace == '' and k > now then
+      h[STATE], h[UNTIL], n.dirty = KEPT, k, true
+    else
+      remove(n, h)
+    end
+    promote(n)
+  elseif not h and token == '0' and waiting(n, id) then
+    leave(n, id)
+    promote(n)
   else
-    remove(n, h)
+    reply = nothing(n)
   end
-  promote(n)
-elseif not h and token == '0' and waiting(n, id) then
-  leave(n, id)
-  promote(n)
-else
-  reply = nothing(n)
+  save(n)
+  return reply
 end
-save(n)
-return reply
+for i = 1, count do
+  if not all[i] then
+    local ok, r = pcall(free, i) -- a key that holds something else spoils no other claim
+    all[i] = ok and r or {'failed', type(r) == 'table' and r.err or tostring(r)}
+  end
+end
+return count == 1 and all[1] or all
