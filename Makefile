@@ -10,10 +10,11 @@ TOPOLOGIES := ^TestConformance(OfAQuorum|OfAPlainQuorum|OfACluster|OfSentinels|O
 GO        ?= go
 SEED      ?= 0
 FOR       ?= 2m
+SCHEDULES ?= 10000
 MUTANTS   ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: demo test check lint race live more mutants bench torture servers
+.PHONY: demo test check lint race live more mutants bench schedules torture servers
 
 demo: ## two runs of one job: the first runs, the second is told who holds it
 	$(GO) build -o bin/dibs ./cmd/dibs
@@ -58,5 +59,8 @@ mutants: ## two mutants of every law must be caught; all of them: make mutants M
 bench: ## figures beside a raw floor of the same run; writes bench/RESULTS.md
 	cd bench && $(GO) run . -write RESULTS.md
 
-torture: ## seeded processes under faults: make torture SEED=7 FOR=10m (SEED=0: a new one)
+schedules: ## short tortures, each with crashes and restarts: make schedules SEED=7 SCHEDULES=100
+	sh scripts/schedules.sh $(SEED) $(SCHEDULES)
+
+torture: schedules ## those, and then seeded processes under faults: make torture SEED=7 FOR=10m (SEED=0: a new one)
 	sh scripts/torture.sh $(SEED) $(FOR)

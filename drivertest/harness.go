@@ -37,6 +37,9 @@ type Storage struct {
 	// Cut opens a client behind a link that can fail. If it is nil, the suite
 	// puts an in-process link in front of a client from Open.
 	Cut func(t testing.TB) (driver.Store, Link)
+	// Restart, if it is set, ends the server as kill -9 does and starts it again
+	// with all that it has acknowledged: it returns when it answers.
+	Restart func(t testing.TB)
 	// Slack is added to the store's own Facts().Slack wherever a test waits for
 	// something to happen: what the network and the machine need on top.
 	Slack time.Duration

@@ -26,7 +26,9 @@ type TortureOptions struct {
 	For   time.Duration // how long; in a bubble of the bubble's own time; default 5s, in a bubble 5m
 	Procs int           // how many clients at once; default 8
 	Names int           // how many names they fight for; default 3
+	Lives time.Duration // the TTL of most claims; default 1s, or the store's shortest if that is longer
 	Calm  bool          // no faults: a control run
+	Kills bool          // a client is killed in every spell of faults, and not only in some
 }
 
 // A tally counts what happened.
@@ -136,6 +138,9 @@ func (o TortureOptions) defaults(bubble bool) TortureOptions {
 	if o.Names == 0 {
 		o.Names = 3
 	}
+	if o.Lives == 0 {
+		o.Lives = time.Second
+	}
 	return o
 }
 
@@ -181,7 +186,7 @@ func (a *arena) rules() judge.Rules {
 
 func tortureOnce(t *testing.T, s *Stage, o TortureOptions, total, faults *tally) {
 	a := &arena{Stage: s, TortureOptions: o, t: t, history: judge.NewHistory(), tally: total}
-	a.ttl = s.TTL(time.Second)
+	a.ttl = s.TTL(o.Lives)
 	for i := range o.Names {
 		a.names = append(a.names, fmt.Sprintf("name/%d", i))
 	}

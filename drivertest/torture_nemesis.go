@@ -52,9 +52,12 @@ func (n *nemesis) rage() {
 func (n *nemesis) spell() {
 	n.history.Add(judge.Event{Kind: judge.Fault})
 	var broken sync.WaitGroup
-	for range 1 + n.rng.IntN(4) {
+	if n.Restart != nil && n.rng.IntN(3) == 0 {
+		n.restart()
+	}
+	for i := range 1 + n.rng.IntN(4) {
 		slot := n.rng.IntN(len(n.procs))
-		if n.rng.IntN(6) == 0 {
+		if n.rng.IntN(6) == 0 || n.Kills && i == 0 {
 			n.kill(slot)
 			continue
 		}
@@ -117,6 +120,18 @@ func (n *nemesis) kill(slot int) {
 	n.spawn(slot)
 }
 
+// restart ends what the clients share as kill -9 does, and starts it again.
+func (n *nemesis) restart() {
+	n.faults.add("restart", 1)
+	for _, p := range n.procs {
+		p.touched.Add(1)
+	}
+	n.Restart(n.t)
+	for _, p := range n.procs {
+		p.touched.Add(1)
+	}
+}
+
 // rest closes every client. A living one must be able to give back all that it
 // had.
 func (n *nemesis) rest() {
@@ -137,7 +152,7 @@ func (n *nemesis) rest() {
 // injected counts the faults that hit something.
 func (n *nemesis) injected() int {
 	sum := 0
-	for _, f := range append([]string{"kill", "slow link"}, faults[1:]...) {
+	for _, f := range append([]string{"kill", "restart", "slow link"}, faults[1:]...) {
 		sum += n.faults.get(f)
 	}
 	return sum

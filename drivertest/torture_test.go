@@ -21,3 +21,6 @@ var mem = drivertest.Harness{Name: "mem", Bubble: true, New: func(testing.TB) dr
 // TestTorture is the long one of the reference store; TestConformance has a
 // short one of every store.
 func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, mem) }
+
+// TestSchedules is as many short ones as scripts/schedules.sh asks for.
+func TestSchedules(t *testing.T) { drivertest.Schedules(t, mem) }

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -38,3 +39,48 @@ func TestHeapPerLease(t *testing.T) {
 
 // TestTorture is the long run: see scripts/torture.sh.
 func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, fresh(t)) }
+
+// TestSchedules is as many short ones as scripts/schedules.sh asks for, each on a
+// server of its own, which is killed too.
+func TestSchedules(t *testing.T) {
+	drivertest.Schedules(t, drivertest.Harness{Name: "redis", New: func(t testing.TB) drivertest.Storage {
+		r := durable(t)
+		return drivertest.Storage{
+			Open:    func(t testing.TB) driver.Store { return open(t, r.Addr(), "") },
+			Restart: func(t testing.TB) { again(t, r) },
+			Slack:   300 * time.Millisecond,
+		}
+	}})
+}
+
+// durable starts a server that keeps what it acknowledged, in memory if there is a
+// directory there: a disk that others keep busy takes seconds to sync.
+func durable(t testing.TB) *servers.RedisServer {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "redislock")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	r, err := servers.StartRedis(dir, servers.Durable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Stop(); err != nil {
+			t.Error(err)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return r
+}
+
+// again kills a server and starts it again.
+func again(t testing.TB, r *servers.RedisServer) {
+	t.Helper()
+	if err := r.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Restart(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -23,10 +23,13 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceInBubble runs them in time that is exact and free.
 func TestConformanceInBubble(t *testing.T) {
-	drivertest.Run(t, drivertest.Harness{Name: "sqlite", Bubble: true, New: storage(func() *sqlitelock.Options {
-		return sqlitelock.WithBell(sqlitelock.WithClock(sqlitelock.Options{Journal: true}, time.Now, "bubble"))
-	}, 0)})
+	drivertest.Run(t, bubble)
 }
+
+// bubble is the harness of stores whose clock is a bubble's.
+var bubble = drivertest.Harness{Name: "sqlite", Bubble: true, New: storage(func() *sqlitelock.Options {
+	return sqlitelock.WithBell(sqlitelock.WithClock(sqlitelock.Options{Journal: true}, time.Now, "bubble"))
+}, 0)}
 
 func storage(opts func() *sqlitelock.Options, slack time.Duration) func(testing.TB) drivertest.Storage {
 	return func(t testing.TB) drivertest.Storage {
@@ -57,6 +60,9 @@ func fastDir(t testing.TB) string {
 
 // TestTorture is the long run: see scripts/torture.sh.
 func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, plain) }
+
+// TestSchedules is as many short ones as scripts/schedules.sh asks for.
+func TestSchedules(t *testing.T) { drivertest.Schedules(t, bubble) }
 
 // TestTortureStorm kills processes, whose claims the kernel then frees at once.
 func TestTortureStorm(t *testing.T) {
