@@ -205,14 +205,15 @@ var l54 = parts{
 	}},
 	{"WhoReturnsIsDone", func(t *testing.T, s *Stage) {
 		r := newRig(t, s, dibs.Settings{})
-		e := r.client.Election(fresh())
 		bad := errors.New("bad")
 		for _, want := range []error{nil, bad} {
+			e := r.client.Election(fresh()) // each its own: nobody waits for what another kept
 			if err := e.Lead(t.Context(), func(context.Context) error { return want }); !errors.Is(err, want) {
 				t.Errorf("Lead: %v, want %v", err, want)
 			}
 			r.isFree(t, e.Name())
 		}
+		e := r.client.Election(fresh())
 		func() {
 			defer func() {
 				if recover() != "oh" {
@@ -223,7 +224,7 @@ var l54 = parts{
 		}()
 		r.isFree(t, e.Name())
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := e.Lead(ctx, func(context.Context) error { cancel(); return bad }); !errors.Is(err, bad) || !errors.Is(err, context.Canceled) {
+		if err := r.client.Election(fresh()).Lead(ctx, func(context.Context) error { cancel(); return bad }); !errors.Is(err, bad) || !errors.Is(err, context.Canceled) {
 			t.Errorf("Lead: %v, want both its error and the ctx's", err)
 		}
 		if err := r.client.Election("\n").Lead(t.Context(), nothing); !errors.Is(err, dibs.ErrRejected) {

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dibslock/dibs/driver"
 )
 
 // Schedules runs as many short tortures as DIBS_TORTURE_SCHEDULES says, some side
@@ -50,7 +53,7 @@ func Schedules(t *testing.T, h Harness) {
 }
 
 // schedulesAtOnce is how many run side by side in real time.
-const schedulesAtOnce = 24
+const schedulesAtOnce = 12
 
 // schedules are many short tortures under way.
 type schedules struct {
@@ -98,4 +101,25 @@ func (s *schedules) String() string {
 	return fmt.Sprintf("%d of %d by the seeds from %d on, in %v: %d acquisitions, %d crashes, %d restarts of servers, %d violations",
 		s.ended.Load(), s.runs, s.o.Seed, time.Since(s.begun).Round(time.Second),
 		held, s.faults.get("kill"), s.faults.get("restart"), s.total.get("violations"))
+}
+
+// OpenURL opens another client of the store at rawURL, which is closed when the
+// test ends. A server that gives no answer, because it is starting or busy, is asked
+// again for a minute.
+func OpenURL(t testing.TB, rawURL string) driver.Store {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		s, err := driver.Open(context.Background(), rawURL)
+		if err == nil {
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			})
+			return s
+		}
+		if driver.Certain(err) || time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 }

@@ -49,7 +49,7 @@ func TestSchedules(t *testing.T) {
 			t.Cleanup(func() { free <- p })
 			rawURL := passing(t, p)
 			return drivertest.Storage{
-				Open:    func(t testing.TB) driver.Store { return open(t, rawURL) },
+				Open:    func(t testing.TB) driver.Store { return drivertest.OpenURL(t, rawURL) },
 				Restart: func(t testing.TB) { again(t, p) },
 				Slack:   slack,
 			}
@@ -60,7 +60,7 @@ func TestSchedules(t *testing.T) {
 		drivertest.Schedules(t, drivertest.Harness{Name: "pgadvisory", New: func(t testing.TB) drivertest.Storage {
 			rawURL := advisory(passing(t, p))
 			return drivertest.Storage{
-				Open:  func(t testing.TB) driver.Store { return open(t, rawURL) },
+				Open:  func(t testing.TB) driver.Store { return drivertest.OpenURL(t, rawURL) },
 				Kill:  func(s driver.Store) { s.Close() },
 				Slack: slack,
 			}

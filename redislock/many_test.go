@@ -46,7 +46,7 @@ func TestSchedules(t *testing.T) {
 	drivertest.Schedules(t, drivertest.Harness{Name: "redis", New: func(t testing.TB) drivertest.Storage {
 		r := durable(t)
 		return drivertest.Storage{
-			Open:    func(t testing.TB) driver.Store { return open(t, r.Addr(), "") },
+			Open:    func(t testing.TB) driver.Store { return drivertest.OpenURL(t, "redis://"+r.Addr()) },
 			Restart: func(t testing.TB) { again(t, r) },
 			Slack:   300 * time.Millisecond,
 		}

@@ -264,8 +264,12 @@ var electionMutants = []mutant{
 		edit: edit{"election.go", "case lease.Check() == nil && cause == nil:", "case lease.Check() == nil && cause == nil && err != nil:"},
 	},
 	{
+		law: 54, what: "who returns keeps the lock",
+		edit: edit{"election.go", "\t\t_ = lease.Release(ctx)\n", "\t\tif err != nil || !over {\n\t\t\t_ = lease.Release(ctx)\n\t\t}\n"},
+	},
+	{
 		law: 54, what: "a panic keeps the lock",
-		edit: edit{"election.go", "\t\t_ = lease.Release(ctx)\n", "\t\tif err != nil || !over || c.over(ctx) != nil {\n\t\t\t_ = lease.Release(ctx)\n\t\t}\n"},
+		edit: edit{"election.go", "\t\t_ = lease.Release(ctx)\n", "\t\tif err != nil || over {\n\t\t\t_ = lease.Release(ctx)\n\t\t}\n"},
 	},
 	{
 		law: 54, what: "any holder whose name begins like it leads",
