@@ -62,6 +62,7 @@ func (n *nemesis) spell() {
 			continue
 		}
 		p, phases, late := n.procs[slot], n.phases(), n.part(1)
+		p.broken.Add(1)
 		p.touched.Add(1)
 		broken.Go(func() { // ends after the faults
 			for _, f := range phases {
@@ -77,6 +78,7 @@ func (n *nemesis) spell() {
 			time.Sleep(late)
 			p.link.Land()
 			p.touched.Add(1)
+			p.broken.Add(-1)
 		})
 	}
 	broken.Wait()

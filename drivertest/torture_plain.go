@@ -11,7 +11,7 @@ import (
 // plain acquires by the store's own methods, keeps the trust rule by hand, and
 // now and then sleeps through its own end, as a process does that is paused.
 func (p *proc) plain(c driver.Claim) {
-	before := p.touched.Load()
+	sound := p.sound()
 	id := p.begin(c, false)
 	asked := time.Now()
 	ctx, cancel := context.WithTimeout(p.life, p.ttl/3)
@@ -63,7 +63,7 @@ func (p *proc) plain(c driver.Claim) {
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(p.life), p.ttl/3)
 	err = p.store.Release(ctx, c)
 	cancel()
-	if err == nil && p.touched.Load() == before {
+	if err == nil && sound() {
 		p.tell(judge.Released, id, c, 0)
 		p.tally.add("released", 1)
 	}

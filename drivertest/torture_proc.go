@@ -22,7 +22,8 @@ type proc struct {
 	client  *dibs.Client // nil: it uses the store's own methods
 	life    context.Context
 	die     context.CancelFunc
-	touched atomic.Int64 // grows with every fault: what was asked since is not certain
+	touched atomic.Int64 // grows whenever a fault begins or ends
+	broken  atomic.Int64 // how many faults there are now
 }
 
 func newProc(a *arena, number int, plain bool) *proc {
@@ -52,6 +53,14 @@ func (p *proc) run() {
 		}
 		p.pause(p.upTo(0.2))
 	}
+}
+
+// sound returns a func that tells whether no fault can have hit what was asked since.
+// While there is one, also one from before, requests may be late, and land when
+// nobody thinks of them any more.
+func (p *proc) sound() func() bool {
+	touched, broken := p.touched.Load(), p.broken.Load() // in this order: a fault is counted first
+	return func() bool { return broken == 0 && p.touched.Load() == touched }
 }
 
 // upTo is a random part of so many TTLs.
@@ -104,7 +113,7 @@ func (p *proc) attempt(c driver.Claim) {
 	}
 	waits := p.rng.IntN(3) > 0
 	budget := p.upTo(8)
-	before := p.touched.Load()
+	sound := p.sound()
 	ctx, cancel := context.WithTimeout(p.life, budget)
 	defer cancel()
 	var (
@@ -143,7 +152,7 @@ func (p *proc) attempt(c driver.Claim) {
 		cancel() // a cancelled ctx is no obstacle
 	}
 	defer cancel()
-	if err := lease.Release(ctx); err == nil && p.touched.Load() == before {
+	if err := lease.Release(ctx); err == nil && sound() {
 		p.tell(judge.Released, id, c, 0)
 		p.tally.add("released", 1)
 	}

@@ -2,6 +2,7 @@ package drivertest_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/dibslock/dibs/driver"
 	"github.com/dibslock/dibs/drivertest"
@@ -24,3 +25,10 @@ func TestTorture(t *testing.T) { drivertest.TortureByEnv(t, mem) }
 
 // TestSchedules is as many short ones as scripts/schedules.sh asks for.
 func TestSchedules(t *testing.T) { drivertest.Schedules(t, mem) }
+
+// TestLateRequestConvictsNobody is the schedule in which one was sent and came late
+// in the same spell of faults: its attempt had been granted by another, and given
+// back, before it landed.
+func TestLateRequestConvictsNobody(t *testing.T) {
+	drivertest.Torture(t, mem, drivertest.TortureOptions{Seed: 2374, For: 30 * time.Second, Kills: true})
+}
