@@ -36,7 +36,7 @@ race: ## every test under the race detector, but for those in real time and the 
 
 live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== fences and examples"
-	$(GO) test -timeout 15m ./fencetest/... ./examples/...
+	$(GO) test -timeout 15m -skip TestTorture ./fencetest/... ./examples/...
 	@echo "== laws in real time"
 	$(GO) test -timeout 15m -p 2 -parallel 64 -run '$(LAWS)' $(STORES)
 	@echo "== many leases"
@@ -50,7 +50,7 @@ more: ## what takes longer than make test may: laws on several Redis servers, of
 	@echo "== the command on every server"
 	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers' ./cmd/internal/cli
 	@echo "== storms of kill -9"
-	$(GO) test -timeout 15m -p 1 -run 'TortureOnce|TortureStorm' $(STORES)
+	$(GO) test -timeout 15m -p 1 -run 'TortureOnce|TortureStorm' ./fencetest $(STORES)
 
 mutants: ## two mutants of every law must be caught; all of them: make mutants MUTANTS=all
 	@echo "== mutants"

@@ -4,7 +4,9 @@ go 1.26.0
 
 require (
 	github.com/dibslock/dibs v0.0.0
+	github.com/dibslock/dibs/pglock v0.0.0-00010101000000-000000000000
 	github.com/dibslock/dibs/redislock v0.0.0-00010101000000-000000000000
+	github.com/dibslock/dibs/sqlitelock v0.0.0-00010101000000-000000000000
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/rueidis v1.0.79
@@ -22,7 +24,7 @@ require (
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	modernc.org/libc v1.80.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
@@ -31,5 +33,7 @@ require (
 
 replace (
 	github.com/dibslock/dibs => ../
+	github.com/dibslock/dibs/pglock => ../pglock
 	github.com/dibslock/dibs/redislock => ../redislock
+	github.com/dibslock/dibs/sqlitelock => ../sqlitelock
 )

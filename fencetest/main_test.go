@@ -11,6 +11,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(roleVar) != "" {
 		os.Exit(oldHolder())
 	}
+	if os.Getenv(doerVar) != "" {
+		os.Exit(doer())
+	}
 	servers.Main(m)
 }
 

@@ -7,6 +7,6 @@ seed=$1
 [ "$seed" != 0 ] || seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 export DIBS_TORTURE_SEED="$seed" DIBS_TORTURE_FOR="$2"
 echo "== torture: make torture SEED=$seed FOR=$2"
-for m in . sqlitelock redislock pglock cmd; do
+for m in . sqlitelock redislock pglock fencetest cmd; do
 	(cd $m && go test -count=1 -timeout 24h -v -run 'TestTorture' ./...) || exit 1
 done

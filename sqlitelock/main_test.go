@@ -78,8 +78,6 @@ func play(role string, args []string) error {
 		}
 		fmt.Println("held", child.Process.Pid)
 		select {}
-	case "once": // everything that is to be done once
-		return playOnce(args, s)
 	case "contend": // count up under the lock
 		return contend(ctx, s, args[1], args[2])
 	}
