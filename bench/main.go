@@ -4,10 +4,10 @@
 // all of them. What counts is the ratio to the floor; absolute figures are this
 // machine's.
 //
-// The files: store.go is a store and what is measured on it (redis.go, postgres.go,
-// sqlite.go), player.go a way to lock there (dibs.go, and a file for each floor
-// and peer), contest.go the rounds, race.go, hold.go and crash.go the kinds of
-// contest, worker.go and crew.go the processes that take part, sample.go the
+// The files: store.go is a store and what is measured on it (redis.go,
+// redis_quorum.go, redis_cluster.go, postgres.go, sqlite.go), player.go a way to lock there (dibs.go, and a file for each floor
+// and peer), contest.go the rounds, race.go, hold.go, crash.go and agree.go the kinds
+// of contest, worker.go and crew.go the processes that take part, sample.go the
 // figures, report.go RESULTS.md.
 package main
 
@@ -24,7 +24,7 @@ import (
 var stores []store
 
 // The stores name their players, and a worker looks up its player in the stores.
-func init() { stores = []store{sqlite, redis, postgres} }
+func init() { stores = []store{sqlite, redis, redisQuorum, redisCluster, postgres} }
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == workerArg {

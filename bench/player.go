@@ -33,6 +33,17 @@ type lease interface {
 	Release(ctx context.Context) error
 }
 
+// on is p with another name, on those of the servers that pick picks of where they
+// all are.
+func (p player) on(servers string, pick func(where string) string) player {
+	open := p.open
+	p.name += " on " + servers
+	p.open = func(ctx context.Context, where string, ttl time.Duration) (client, error) {
+		return open(ctx, pick(where), ttl)
+	}
+	return p
+}
+
 // playerNamed looks up a player of any contest.
 func playerNamed(name string) (player, bool) {
 	for _, s := range stores {

@@ -119,9 +119,6 @@ func Answering(ctx context.Context, s any) (n int) {
 	return n
 }
 
-// SecondRounds is how many attempts took a second round trip.
-func SecondRounds(s any) uint64 { return s.(*Redlock).second.Load() }
-
 // Owed is how many requests a client still has to see settled.
 func Owed(s any) (n int) {
 	o := s.(*Redlock).owed

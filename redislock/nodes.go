@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	mapEvery    = 5 * time.Second        // the nodes are asked who has which slot
-	mapPause    = 50 * time.Millisecond  // between that and the next time, if it seems to be wrong
-	mapPatience = 500 * time.Millisecond // how long they may take
-	redirects   = 5                      // how often one call is sent on
+	mapEvery  = 5 * time.Second        // the nodes are asked who has which slot
+	mapPause  = 50 * time.Millisecond  // between that and the next time, if it seems to be wrong
+	mapGrace  = 500 * time.Millisecond // how long the others may take when one has answered
+	redirects = 5                      // how often one call is sent on
 )
 
 // nodes knows which node of a cluster has which slot, and keeps a link to each
@@ -101,7 +101,7 @@ type slotRange struct {
 // refresh asks all nodes that are known, and believes the one with the newest
 // epoch among those that see a majority.
 func (n *nodes) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, mapPatience)
+	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
 	n.mu.Lock()
 	answers, count := make(chan view, len(n.links)), len(n.links)
@@ -113,17 +113,17 @@ func (n *nodes) refresh(ctx context.Context) error {
 		best view
 		errs []error
 	)
-	for range count {
-		v := <-answers
+	collect(answers, count, mapGrace, func(v view) (good, enough bool) {
 		if v.err != nil {
 			errs = append(errs, v.err)
-			continue
+			return false, false
 		}
 		newer := v.ok && !best.ok || v.ok == best.ok && v.epoch > best.epoch
 		if best.ranges == nil || newer {
 			best = v
 		}
-	}
+		return true, false
+	})
 	if best.ranges == nil {
 		return fmt.Errorf("no node of the cluster tells who has which slot: %w", errors.Join(errs...))
 	}

@@ -27,7 +27,8 @@ type Redlock struct {
 	keys   quorumKeys
 	client string        // tells this client's attempts from another's
 	number atomic.Uint64 // of the last attempt
-	second atomic.Uint64 // how many attempts took a second round trip
+	tried  atomic.Uint64 // attempts to get a claim
+	second atomic.Uint64 // how many of them took a second round trip
 	owed   *owed
 
 	life   context.Context // ends with Close: it is the store's life
@@ -136,6 +137,11 @@ func count(errs []error, target error) (n int) {
 
 // Facts tells what the store promises.
 func (s *Redlock) Facts() driver.Facts { return redlockFacts }
+
+// Rounds tells how often this client has asked for a claim, and how often that took
+// a second round trip because the nodes' counters differed: it takes one where they
+// agree.
+func (s *Redlock) Rounds() (asked, second uint64) { return s.tried.Load(), s.second.Load() }
 
 // Close ends this client; its claims stay until their time is up, and so does what
 // a node may still make of a request that it never answered. Closing again does

@@ -35,6 +35,7 @@ func (s *Redlock) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	}
 	for try := 1; ; try++ {
 		a := &ballots{Redlock: s, claim: c, number: s.number.Add(1), began: time.Now()}
+		s.tried.Add(1)
 		g, err := a.acquire(ctx)
 		if err != errSplit {
 			return g, err

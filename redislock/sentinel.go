@@ -21,8 +21,8 @@ func init() {
 }
 
 const (
-	lookEvery    = time.Second            // the sentinels are asked who the master is
-	lookPatience = 500 * time.Millisecond // for as long as that
+	lookEvery = time.Second            // the sentinels are asked who the master is
+	lookGrace = 500 * time.Millisecond // how long the others may take when one has answered
 )
 
 // openSentinel opens
@@ -99,7 +99,7 @@ type watchmen struct {
 
 // master asks all sentinels for the master's address, and believes most of them.
 func (w *watchmen) master(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
 	type said struct {
 		addr string
@@ -124,19 +124,16 @@ func (w *watchmen) master(ctx context.Context) (string, error) {
 	}
 	var errs []error
 	votes, best := make(map[string]int), ""
-	for range w.links {
-		a := <-answers
+	collect(answers, len(w.links), lookGrace, func(a said) (good, enough bool) {
 		if a.err != nil {
 			errs = append(errs, a.err)
-			continue
+			return false, false
 		}
 		if votes[a.addr]++; votes[a.addr] > votes[best] {
 			best = a.addr
 		}
-		if 2*votes[best] > len(w.links) {
-			break
-		}
-	}
+		return true, 2*votes[best] > len(w.links)
+	})
 	if best == "" {
 		return "", fmt.Errorf("no sentinel knows the master: %w", errors.Join(errs...))
 	}

@@ -3,6 +3,7 @@ package servers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,17 +24,8 @@ type RedisCluster struct {
 // test. It returns when all nodes say that it works.
 func Cluster(t testing.TB, masters int, opts ...RedisOption) *RedisCluster {
 	t.Helper()
+	all, err := launchNodes(t.TempDir(), masters, opts)
 	c := &RedisCluster{}
-	dir := t.TempDir()
-	all, err := together(2*masters, func(i int) (*RedisServer, error) {
-		bus, err := takePort()
-		if err != nil {
-			return nil, err
-		}
-		mine := RedisArgs("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "1000",
-			"--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0", "--cluster-config-file", fmt.Sprintf("%s/nodes-%d.conf", dir, i))
-		return launchRedis(dir, takePort, append(opts, mine))
-	})
 	for _, r := range all {
 		if r != nil {
 			keep(t, r)
@@ -47,6 +39,43 @@ func Cluster(t testing.TB, masters int, opts ...RedisOption) *RedisCluster {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// StartCluster starts a cluster with its data in dir, for a program that is no
+// test. The caller ends it with Stop; on Linux it ends with the program too.
+func StartCluster(dir string, masters int, opts ...RedisOption) (*RedisCluster, error) {
+	all, err := launchNodes(dir, masters, opts)
+	c := &RedisCluster{Nodes: slices.DeleteFunc(all, func(r *RedisServer) bool { return r == nil })}
+	if err == nil {
+		err = c.form(masters)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// Stop ends the nodes, as an administrator would.
+func (c *RedisCluster) Stop() error {
+	var errs []error
+	for _, r := range c.Nodes {
+		errs = append(errs, r.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// launchNodes starts servers that may become a cluster of masters with a replica
+// each. If one fails, the others come back with the error.
+func launchNodes(dir string, masters int, opts []RedisOption) ([]*RedisServer, error) {
+	return together(2*masters, func(i int) (*RedisServer, error) {
+		bus, err := takePort()
+		if err != nil {
+			return nil, err
+		}
+		mine := RedisArgs("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "1000",
+			"--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0", "--cluster-config-file", fmt.Sprintf("%s/nodes-%d.conf", dir, i))
+		return launchRedis(dir, takePort, slices.Concat(opts, []RedisOption{mine}))
+	})
 }
 
 // form makes one cluster of nodes that do not know each other.

@@ -17,8 +17,7 @@
 -- It runs also when memory is out: what is given back makes room.
 local FORGETS = 64 -- one call of so many forgets
 local call = redis.call
-local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
-if node[1] ~= ARGV[1] then return {'novote'} end
+if call('HGET', KEYS[1], 'id') ~= ARGV[1] then return {'novote'} end
 local T = call('TIME')
 if ARGV[2] == '1' and ARGV[5] == 'f' and not KEYS[4] and T[2] % FORGETS > 0 then
   -- The usual case: the claim has its name, under its token.
@@ -32,6 +31,7 @@ if ARGV[2] == '1' and ARGV[5] == 'f' and not KEYS[4] and T[2] % FORGETS > 0 then
     end
   end
 end
+local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
 --#lib
 local all = {}
 for i = 1, count do

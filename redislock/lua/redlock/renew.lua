@@ -13,8 +13,7 @@
 --
 -- It runs also when memory is out: a renewal that fails then would end locks.
 local call = redis.call
-local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
-if node[1] ~= ARGV[1] then return {'novote'} end
+if call('HGET', KEYS[1], 'id') ~= ARGV[1] then return {'novote'} end
 local T = call('TIME')
 local all, slow = {}, not not KEYS[3 + ARGV[2]]
 if not slow then
@@ -43,6 +42,7 @@ if not slow then
   end
   if not slow then return all end
 end
+local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
 --#lib
 for i = 1, count do
   local c = claim(i)
