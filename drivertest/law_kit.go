@@ -310,6 +310,14 @@ func list(t testing.TB, s driver.Store, prefix string) (hs []driver.Holder, ok b
 	return hs, true
 }
 
+// knowsHolders tells whether the store knows who holds: one that frees with a
+// session may list only what the holders themselves answer.
+func (s *Stage) knowsHolders(t testing.TB, store driver.Store, prefix string) bool {
+	t.Helper()
+	_, lists := list(t, store, prefix)
+	return lists && s.Facts.Survival == driver.ByTTL
+}
+
 // states checks, on a store that lists, the states of the claims and places of
 // name, in their order.
 func states(t testing.TB, s driver.Store, name string, want ...driver.State) []driver.Holder {

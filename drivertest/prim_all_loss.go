@@ -82,13 +82,18 @@ var l45Losses = parts{
 	{"WhileWaiting", func(t *testing.T, s *Stage) {
 		r, names := revokes(t, s, dibs.Settings{}), three()
 		MustAcquire(t, r.other, Mutex(names[2], s.long()))
-		after(t, r.ttl/2, func() { r.takeAway(t, names[0]) })
+		taken := make(chan struct{})
+		after(t, r.ttl/2, func() {
+			defer close(taken) // the loss may be told before the answer is
+			r.takeAway(t, names[0])
+		})
 		_, err := mutexes(r.client, names).Lock(bounded(t, 10*r.ttl))
 		var lost *dibs.LostError
 		var wait *dibs.WaitError
 		if !errors.As(err, &lost) || lost.Name != names[0] || errors.As(err, &wait) {
 			t.Errorf("Lock: %v, want the loss of %q", err, names[0])
 		}
+		<-taken
 		r.isFree(t, names[0])
 		r.isFree(t, names[1])
 		r.isHeld(t, names[2]) // it did not wait for that one

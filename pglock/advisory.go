@@ -43,7 +43,7 @@ var advisoryFacts = driver.Facts{
 		{Law: 17, Why: "a session ends at once with its process or connection, but one that is cut off or frozen only after a minute, and one whose server process is frozen not before that goes on"},
 		{Law: 18, Why: "a lock of PostgreSQL ends with its unlock or its session, so nothing keeps it (Keep)"},
 		{Law: 21, Why: "a lock can't change its mode in one step that others would not see"},
-		{Law: 22, Why: "a lock can only be taken away by ending its session, and with it all other locks on it (pg_terminate_backend)"},
+		{Law: 22, Why: "only its holder can free a lock, and is asked to: one that is frozen or cut off, or is another program, does not answer, and the order fails; TookOver is not told"},
 		{Law: 23, Why: "sessions never block, so there is no line: who asks first after a release gets in"},
 		{Law: 24, Why: "there is no line"},
 		{Law: 25, Why: "there is no line"},
@@ -65,7 +65,7 @@ type advisoryOptions struct {
 // An Advisory is one client of the advisory locks of a database. Many locks share
 // few sessions, which never block: a lock is tried for, again and again. All
 // methods may be called by many goroutines at once. Besides a store it is a
-// driver.Watcher and a LossFeed.
+// driver.Watcher, a LossFeed, and a Lister and Revoker as far as holders answer.
 type Advisory struct {
 	opts     advisoryOptions
 	facts    driver.Facts
@@ -76,6 +76,7 @@ type Advisory struct {
 	dial     *dialer
 	sessions []*warden
 	subs     *subs
+	clerk    *clerk
 
 	life context.Context // ends with Close: it is the store's life
 	end  context.CancelFunc
@@ -91,6 +92,8 @@ var (
 	_ driver.Store    = (*Advisory)(nil)
 	_ driver.Watcher  = (*Advisory)(nil)
 	_ driver.LossFeed = (*Advisory)(nil)
+	_ driver.Lister   = (*Advisory)(nil)
+	_ driver.Revoker  = (*Advisory)(nil)
 )
 
 // openAdvisoryURL opens pgadvisory://user@host/database.
@@ -143,6 +146,7 @@ func newAdvisory(p *params, opts advisoryOptions) *Advisory {
 			driver.Waiver{Law: 12, Why: "with fence=off there are no fences"})
 	}
 	a.life, a.end = context.WithCancel(context.Background())
+	a.clerk = newClerk(a)
 	for i := range opts.sessions {
 		a.sessions = append(a.sessions, newWarden(a, i == 0))
 	}
@@ -385,6 +389,7 @@ func (a *Advisory) Close() error {
 		for _, k := range a.sessions {
 			k.close()
 		}
+		a.clerk.close()
 		a.subs.close()
 	})
 	return nil

@@ -99,3 +99,25 @@ WHERE pid = $1 AND backend_start = $2::timestamptz AND pid <> pg_catalog.pg_back
 
 --: birth
 SELECT backend_start::text FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid();
+
+--: tell
+SELECT pg_catalog.pg_notify($1, $2);
+
+--: may
+-- Who $1 is, and whether that role may take away ($2) or see what this session has.
+SELECT coalesce(a.usename, 'of a session that is gone'), coalesce(
+    pg_catalog.pg_has_role(a.usesysid, me.oid, 'USAGE')
+    OR NOT me.rolsuper AND pg_catalog.pg_has_role(a.usesysid, 'pg_signal_backend', 'USAGE')
+    OR NOT $2::bool AND pg_catalog.pg_has_role(a.usesysid, 'pg_read_all_stats', 'USAGE'), false)
+FROM pg_catalog.pg_roles me LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = $1::int
+WHERE me.rolname = current_user;
+
+--: holders
+-- Who holds advisory locks in this database, but for the flag $1.
+SELECT l.pid, l.classid::int8 << 32 | l.objid::int8, l.objsubid = 2, pg_catalog.bool_and(l.mode = 'ShareLock'),
+       coalesce(a.application_name, ''), coalesce(a.usename::text, ''), coalesce(a.client_addr::text, '')
+FROM pg_catalog.pg_locks l
+JOIN pg_catalog.pg_database d ON d.oid = l.database AND d.datname = pg_catalog.current_database()
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND NOT (l.objsubid = 1 AND l.classid::int8 << 32 | l.objid::int8 = $1::text::int8)
+GROUP BY l.pid, l.classid, l.objid, l.objsubid, a.application_name, a.usename, a.client_addr;

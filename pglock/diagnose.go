@@ -76,7 +76,7 @@ func (a *Advisory) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if a.opts.hash == hashText {
 		x.add(driver.Warn, "keys", "32 bits (hash=hashtext): among 300,000 names about ten pairs share a key, and exclude each other", "hash=sha256, unless other programs lock the same keys")
 	}
-	x.add(driver.Info, "holders", "PostgreSQL does not know them by name: dibs ls, show, watch, history and force-unlock can't work",
+	x.add(driver.Info, "holders", "they answer for themselves when dibs ls, show or force-unlock asks; another program's lock is shown if its name is known, and is never taken away",
 		"SELECT pid, objid, mode, granted FROM pg_locks WHERE locktype = 'advisory'; pg_terminate_backend(pid) frees all locks of one client")
 	x.common(s)
 	return x.found, nil

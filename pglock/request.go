@@ -18,6 +18,10 @@ const (
 	requestHear
 	requestHash
 	requestLife
+	requestList
+	requestRevoke
+	requestReap  // a claim that was revoked is over
+	requestQuery // any statement of one row
 )
 
 // A request is one caller's call. Its answer is read once done is closed.
@@ -25,6 +29,9 @@ type request struct {
 	kind  requestKind
 	key   key
 	claim driver.Claim
+	now   bool     // of requestRevoke
+	name  string   // of requestQuery: the statement
+	args  []string // in text
 
 	w    *warden
 	done chan struct{}
@@ -34,10 +41,13 @@ type request struct {
 
 // A result is the answer to a request.
 type result struct {
-	grant driver.Grant
-	key   key
-	file  *os.File // of requestLife
-	err   error
+	grant   driver.Grant
+	key     key
+	file    *os.File        // of requestLife
+	pid     uint32          // of requestList
+	holders []driver.Holder // of requestList and requestRevoke
+	row     []string        // of requestQuery
+	err     error
 }
 
 // await waits for the answer, or for the end of ctx. The session goes on with what

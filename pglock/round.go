@@ -18,6 +18,7 @@ type round struct {
 	shared  []keyed
 	join    []keyed // locks that we share already
 	hash    []*request
+	query   []*request
 	ping    bool
 	see     bool // show that somebody waits, or that nobody does any more
 	unseen  error
@@ -92,6 +93,14 @@ func (r *round) plan(q *request) {
 		q.answer(result{file: f, err: err})
 	case requestHash:
 		r.hash = append(r.hash, q)
+	case requestQuery:
+		r.query = append(r.query, q)
+	case requestList:
+		q.answer(result{pid: r.w.s.pid, holders: r.w.list()})
+	case requestRevoke:
+		r.planRevoke(q)
+	case requestReap:
+		r.planReap(q)
 	case requestProve:
 		r.planProve(q)
 	case requestUnlock:
@@ -114,6 +123,8 @@ func (w *warden) prove(q *request, err error) result {
 		return result{err: asUnknown(err)}
 	case c == nil || q.claim.Token != 0 && q.claim.Token != c.Token:
 		return result{err: &driver.NotHeldError{Name: q.claim.Name}}
+	case c.revoked():
+		return result{err: driver.ErrRevoked}
 	}
 	c.TTL, c.until = q.claim.TTL, time.Now().Add(q.claim.TTL)
 	w.least = min(w.least, c.TTL)
@@ -144,15 +155,23 @@ func (r *round) planUnlock(q *request) {
 		})
 		return
 	}
+	r.giveUp(q.key, l, c)
+	r.after = append(r.after, func(err error) { q.answer(result{err: asUnknown(err)}) })
+}
+
+// giveUp ends c, and unlocks k if it was the last claim on that.
+func (r *round) giveUp(k key, l *lock, c *lockClaim) {
 	l.claims = slices.DeleteFunc(l.claims, func(o *lockClaim) bool { return o == c })
+	if c.end != nil {
+		c.end.Stop()
+	}
 	if len(l.claims) == 0 {
-		delete(r.w.held, q.key)
-		r.unlock = append(r.unlock, keyed{q.key, l.shared})
-		r.after = append(r.after, func(error) { r.w.a.tell(q.key) }) // the flag is no obstacle to its own session
+		delete(r.w.held, k)
+		r.unlock = append(r.unlock, keyed{k, l.shared})
+		r.after = append(r.after, func(error) { r.w.a.tell(k) }) // the flag is no obstacle to its own session
 	} else {
 		r.ping = true
 	}
-	r.after = append(r.after, func(err error) { q.answer(result{err: asUnknown(err)}) })
 }
 
 func (r *round) planTry(q *request) {
@@ -163,6 +182,8 @@ func (r *round) planTry(q *request) {
 		q.answer(result{err: driver.Rejectedf(q.claim.Name, "the claim was asked for before with other units, another capacity or another claim to replace")})
 	case q.claim.From != "":
 		q.answer(result{err: driver.Unsupportedf("%q: pgadvisory can't convert a claim: release it and acquire anew", q.claim.Name)})
+	case c != nil && c.revoked():
+		q.answer(result{err: &driver.HeldError{Name: q.claim.Name, Holder: c.holder()}})
 	case c != nil: // asked again: a second try would stack
 		r.planProve(q)
 	case a != nil && a.shared == shared && !(a.joined && !shared):

@@ -121,6 +121,24 @@ func inspect(ctx context.Context, c *pgconn.PgConn) (pid uint32, err error) {
 	return pid, nil
 }
 
+// prepare prepares statements by their names, in one round trip.
+func (s *session) prepare(ctx context.Context, sql statements, names []string) error {
+	p := s.PgConn().StartPipeline(ctx)
+	for _, name := range names {
+		p.SendPrepare(name, sql.named(name), nil)
+	}
+	err := p.Sync()
+	for err == nil {
+		var got any
+		if got, err = p.GetResults(); got == nil {
+			break
+		} else if _, ok := got.(*pgconn.PipelineSync); ok {
+			break
+		}
+	}
+	return errors.Join(err, p.Close())
+}
+
 // drop closes the session without a word to a server that may not answer, and
 // waits until pgx has let go of it.
 func (s *session) drop() {

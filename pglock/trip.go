@@ -43,6 +43,9 @@ func (r *round) pack() {
 	for _, q := range r.hash {
 		t.hash(q)
 	}
+	for _, q := range r.query {
+		t.query(q)
+	}
 	if r.see {
 		t.see(!r.w.seen)
 	}
@@ -228,6 +231,26 @@ func (t *trip) hash(q *request) {
 		q.answer(result{err: unknown(err)})
 		return nil
 	})
+}
+
+// query runs any of the prepared statements, and answers its first row.
+func (t *trip) query(q *request) {
+	args := make([][]byte, len(q.args))
+	for i, arg := range q.args {
+		args[i] = []byte(arg)
+	}
+	t.add(q.name, args, func(row [][]byte) error {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = string(cell)
+		}
+		q.answer(result{row: cells})
+		return nil
+	}, func(err error) error {
+		q.answer(result{err: unknown(err)})
+		return nil
+	})
+	t.r.after = append(t.r.after, func(err error) { q.answer(result{err: asUnknown(err)}) }) // no row, or no session
 }
 
 // hear reads one statement's answer, up to its end.

@@ -64,6 +64,7 @@ type lockClaim struct {
 	driver.Claim // with its token
 	fence        uint64
 	since, until time.Time
+	end          *time.Timer // set when it is revoked: ends it when its TTL is over
 }
 
 // A grave is a session that failed on our side: its backend may live on for a
@@ -80,7 +81,9 @@ func newWarden(a *Advisory, hears bool) *warden {
 	w.idle = time.NewTimer(linger)
 	if hears {
 		w.dial.hear = func(n *pgconn.Notification) {
-			if k, ok := parseKey(n.Payload); ok && n.Channel == a.channel {
+			if n.Channel == askChannel {
+				a.clerk.hear(n.Payload, n.PID)
+			} else if k, ok := parseKey(n.Payload); ok && n.Channel == a.channel {
 				a.tell(k)
 			}
 		}
@@ -400,18 +403,16 @@ func (w *warden) setUp(s *session) error {
 	}
 	ctx, cancel := context.WithTimeout(w.a.life, callWait)
 	defer cancel()
-	names := []string{"try", "tryOne", "tryShared", "unlock", "unlockOne", "ping", "hashtext", "see", "unsee"}
+	names := []string{"try", "tryOne", "tryShared", "unlock", "unlockOne", "ping", "hashtext", "see", "unsee", "tell", "may"}
 	if w.a.opts.fenced {
 		names = append(names, "tryFenced", "tryFencedOne", "firstFence", "tokens")
 	}
-	for _, name := range names {
-		if _, err := s.PgConn().Prepare(ctx, name, w.a.sql.named(name), nil); err != nil {
-			return err
-		}
+	if err := s.prepare(ctx, w.a.sql, names); err != nil {
+		return err
 	}
 	w.seen = false
 	if w.dial.hear != nil {
-		if _, err := s.PgConn().Exec(ctx, "LISTEN "+pgx.Identifier{w.a.channel}.Sanitize()).ReadAll(); err != nil {
+		if _, err := s.PgConn().Exec(ctx, "LISTEN "+pgx.Identifier{w.a.channel}.Sanitize()+"; LISTEN "+pgx.Identifier{askChannel}.Sanitize()).ReadAll(); err != nil {
 			return err
 		}
 		if w.a.waited() {
@@ -450,6 +451,9 @@ func (w *warden) die(error) {
 	w.s = nil
 	for _, l := range w.held {
 		for _, c := range l.claims {
+			if c.end != nil {
+				c.end.Stop()
+			}
 			w.a.subs.tell(digestOf(c.ID), news{kind: newsEnded})
 		}
 	}
@@ -486,9 +490,12 @@ func (w *warden) find(k key, id string) (*lock, *lockClaim) {
 
 // holder is c as an operator sees it.
 func (c *lockClaim) holder() *driver.Holder {
-	now := time.Now()
+	now, state := time.Now(), driver.Held
+	if c.revoked() {
+		state = driver.Revoked
+	}
 	return &driver.Holder{
-		Name: c.Name, State: driver.Held, Token: c.Token, Fence: c.fence, Units: c.Units, Capacity: c.Capacity,
+		Name: c.Name, State: state, Token: c.Token, Fence: c.fence, Units: c.Units, Capacity: c.Capacity,
 		Age: now.Sub(c.since), Left: max(c.until.Sub(now), 0), TTL: c.TTL, Note: c.Note,
 	}
 }

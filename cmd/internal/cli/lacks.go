@@ -21,17 +21,20 @@ const (
 // able has the stores that can do what others can't. Those with everything come
 // first; what is shared with other programs has less.
 var able = map[string][]string{
-	canList:        {"sqlite://", "redis://", "postgres://"},
-	canRevoke:      {"sqlite://", "redis://", "postgres://"},
-	canTellHistory: {"sqlite://", "redis://" + notPlain, "postgres://"},
-	canShare:       {"sqlite://", "redis://" + notPlain, "postgres://", "pgadvisory://"},
-	canCount:       {"sqlite://", "redis://" + notPlain, "postgres://"},
+	canList:        {"sqlite://", "redis://", "postgres://", "pgadvisory://"},
+	canRevoke:      {"sqlite://", "redis://", "postgres://", "pgadvisory://"},
+	canTellHistory: {"sqlite://", "redis://" + notPlain, "postgres://" + notShedlock},
+	canShare:       {"sqlite://", "redis://" + notPlain, "postgres://" + notShedlock, "pgadvisory://"},
+	canCount:       {"sqlite://", "redis://" + notPlain, "postgres://" + notShedlock},
 	canKeep:        {"sqlite://", "redis://", "postgres://"},
-	canRemember:    {"sqlite://", "redis://", "postgres://"},
-	canLimit:       {"sqlite://", "redis://", "postgres://"},
+	canRemember:    {"sqlite://", "redis://", "postgres://" + notShedlock},
+	canLimit:       {"sqlite://", "redis://", "postgres://" + notShedlock},
 }
 
-const notPlain = " (not with layout=plain)"
+const (
+	notPlain    = " (not with layout=plain)"
+	notShedlock = " (not with layout=shedlock)"
+)
 
 // elsewhere says on a line of its own which stores are able to do something; "" if
 // all are.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dibslock/dibs/driver"
@@ -21,13 +22,14 @@ func TestAble(t *testing.T) {
 		return s
 	}
 	on := "://postgres@" + postgres.Addr() + "/postgres?sslmode=disable&schema=able&create=on"
+	full, shared := map[string]string{"redis://": notPlain, "postgres://": notShedlock}, ", also with the other layout"
 	for scheme, s := range map[string]driver.Store{
-		"sqlite://":                        open("sqlite://" + t.TempDir() + "/locks.db"),
-		"redis://":                         open("redis://" + redis.Addr() + "?prefix=able&journal=on"),
-		"redis:// (not with layout=plain)": open("redis://" + redis.Addr() + "?prefix=able&journal=on"),
-		"postgres://":                      open("postgres" + on),
-		"pgadvisory://":                    open("pgadvisory" + on),
-		"redis://, also with layout=plain": open("redis://" + redis.Addr() + "?prefix=able&layout=plain"),
+		"sqlite://":            open("sqlite://" + t.TempDir() + "/locks.db"),
+		"redis://":             open("redis://" + redis.Addr() + "?prefix=able&journal=on"),
+		"redis://" + shared:    open("redis://" + redis.Addr() + "?prefix=able&layout=plain"),
+		"postgres://":          open("postgres" + on),
+		"postgres://" + shared: open("postgres" + on + "&layout=shedlock"),
+		"pgadvisory://":        open("pgadvisory" + on),
 	} {
 		_, lists := s.(driver.Lister)
 		_, revokes := s.(driver.Revoker)
@@ -40,19 +42,16 @@ func TestAble(t *testing.T) {
 			canRemember: records && f.Fencing != driver.NoFencing, canLimit: records,
 		} {
 			stores := able[ability]
-			switch scheme {
-			case "redis://, also with layout=plain":
-				if named := slices.Contains(stores, "redis://"); named != can {
-					t.Errorf("to %s: redis:// with layout=plain is able: %v; named: %v", ability, can, named)
+			name, other := strings.CutSuffix(scheme, shared)
+			named := slices.Contains(stores, name)
+			if not := full[name]; not != "" && !other && slices.Contains(stores, name+not) {
+				if named {
+					t.Errorf("to %s: %s is named twice in %q", ability, name, stores)
 				}
-			case "redis://", "redis:// (not with layout=plain)":
-				if !can || slices.Contains(stores, "redis://") == slices.Contains(stores, "redis:// (not with layout=plain)") {
-					t.Errorf("to %s: redis:// is able: %v; named in %q", ability, can, stores)
-				}
-			default:
-				if named := slices.Contains(stores, scheme); named != can {
-					t.Errorf("to %s: %s is able: %v; named: %v", ability, scheme, can, named)
-				}
+				named = true
+			}
+			if named != can {
+				t.Errorf("to %s: %s is able: %v; named in %q", ability, scheme, can, stores)
 			}
 		}
 	}
