@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dibslock/dibs/driver"
 	"github.com/dibslock/dibs/drivertest/judge"
 )
 
@@ -26,7 +27,10 @@ func newNemesis(a *arena, faults *tally) *nemesis {
 // spawn puts a new client into slot.
 func (n *nemesis) spawn(slot int) {
 	n.born++
-	p := newProc(n.arena, n.born, slot%4 == 3) // every fourth uses the store's own methods
+	// Every fourth uses the store's own methods and believes a TTL: that is no proof
+	// where a session that ends frees at once.
+	plain := slot%4 == 3 && n.Facts.Survival != driver.BySession
+	p := newProc(n.arena, n.born, plain)
 	n.procs[slot] = p
 	n.wg.Go(p.run) // ends with the arena, or with the client
 }
@@ -93,7 +97,8 @@ type phase struct {
 }
 
 // phases picks what happens to a link: mostly a few different things in a row,
-// because silence after a slow answer is worse than either.
+// because silence after a slow answer is worse than either. On a store that frees
+// by session no request outlives its session: none comes late.
 func (n *nemesis) phases() []phase {
 	some := make([]phase, 1+n.rng.IntN(4))
 	for i := range some {
@@ -103,6 +108,12 @@ func (n *nemesis) phases() []phase {
 		}
 		if some[i].fault == Pass || n.rng.IntN(4) == 0 {
 			some[i].request, some[i].reply = n.part(0.2), n.part(0.3)
+		}
+		if n.Facts.Survival == driver.BySession {
+			some[i].request = 0
+			if some[i].fault == Late {
+				some[i].fault = DropReplies
+			}
 		}
 	}
 	return some

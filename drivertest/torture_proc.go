@@ -212,6 +212,9 @@ func (p *proc) kill() {
 	p.link.Set(BlackHole)
 	p.die()
 	p.Crash(p.store)
+	if p.Facts.Survival == driver.BySession {
+		p.link.Set(CutBefore) // the kernel closes its connections, which its server hears
+	}
 	if p.client != nil {
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()

@@ -37,7 +37,7 @@ func TestTorture(t *testing.T) {
 // the table have one of a few servers to themselves, which is killed too.
 func TestSchedules(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
-		const some = 12
+		const some = 8
 		free := make(chan *servers.PostgresServer, some)
 		if os.Getenv("DIBS_TORTURE_SCHEDULES") != "" {
 			for range some {
@@ -60,8 +60,13 @@ func TestSchedules(t *testing.T) {
 		drivertest.Schedules(t, drivertest.Harness{Name: "pgadvisory", New: func(t testing.TB) drivertest.Storage {
 			rawURL := advisory(passing(t, p))
 			return drivertest.Storage{
-				Open:  func(t testing.TB) driver.Store { return drivertest.OpenURL(t, rawURL) },
-				Kill:  func(s driver.Store) { s.Close() },
+				Open: func(t testing.TB) driver.Store { return drivertest.OpenURL(t, rawURL) },
+				Kill: func(s driver.Store) { s.Close() },
+				// On a wire: a request that comes late has a session, or it has ended.
+				Cut: func(t testing.TB) (driver.Store, drivertest.Link) {
+					link := newWire(t, p.Addr())
+					return drivertest.Wrap(drivertest.OpenURL(t, with(t, rawURL, link.p.Addr())), link.Around), link
+				},
 				Slack: slack,
 			}
 		}})

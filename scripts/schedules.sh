@@ -1,8 +1,8 @@
 #!/bin/sh
 # schedules.sh SEED SCHEDULES: so many short tortures with crashes and restarts, by
-# the seeds from SEED on: half of them on the reference store, a fifth on SQLite, a
-# tenth each on Redis, PostgreSQL's table and its advisory locks; if there are fewer
-# than ten, all on each. SEED 0 picks one and prints it.
+# the seeds from SEED on: of a hundred 60 on the reference store and 12 on SQLite, in
+# bubbles, and in real time 20 on Redis, 4 on PostgreSQL's table and 4 on its advisory
+# locks; fewer than a hundred: all on each. SEED 0 picks one and prints it.
 set -eu
 cd "$(dirname "$0")/.."
 seed=$1
@@ -10,15 +10,15 @@ seed=$1
 echo "== schedules: make schedules SEED=$seed SCHEDULES=$2"
 all=$2
 
-run() ( # tenths, package
+run() ( # hundredths, package
 	n=$all
-	[ "$n" -lt 10 ] || n=$((all * $1 / 10))
+	[ "$n" -lt 100 ] || n=$((all * $1 / 100))
 	cd "$2"
 	DIBS_TORTURE_SEED="$seed" DIBS_TORTURE_SCHEDULES="$n" go test -count=1 -timeout 24h -run '^TestSchedules$'
 )
 
-(run 1 redislock && run 1 pglock) & # these mostly wait
+(run 20 redislock && run 4 pglock) & # these mostly wait
 failed=0
-(run 5 drivertest && run 2 sqlitelock) || failed=1
+(run 60 drivertest && run 12 sqlitelock) || failed=1
 wait $! || failed=1
 exit $failed
