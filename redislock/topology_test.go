@@ -60,3 +60,27 @@ func TestConformanceOfSentinels(t *testing.T) {
 		}
 	}})
 }
+
+// TestTortureStormOnTopologies kills processes whose locks are on several servers.
+func TestTortureStormOnTopologies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
+	for name, url := range map[string]func(t *testing.T) string{
+		"cluster": func(t *testing.T) string {
+			return "redis-cluster://" + strings.Join(servers.Cluster(t, 3).Addrs(), ",") + "/?" + space()
+		},
+		"sentinels": func(t *testing.T) string {
+			s := servers.Sentinels(t, 2)
+			return fmt.Sprintf("redis-sentinel://%s/%s?%s", strings.Join(s.Addrs(), ","), s.Name, space())
+		},
+		"quorum": func(t *testing.T) string {
+			return newQuorum(t, addrsOf(servers.Redises(t, 5)), space()).url()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			drivertest.Storm(t, url(t), time.Second)
+		})
+	}
+}
