@@ -46,6 +46,9 @@ func TestTortureOfTheGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	newRace(t, true).run(t, seed, 10_000, 64)
+	if lost := newRace(t, false).run(t, seed, 1000, 64); lost == 0 {
+		t.Error("nothing was lost without the guard: the pauses did not strike")
+	}
 }
 
 // A race is between the holders of names, each of which guards a number.
