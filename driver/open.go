@@ -75,7 +75,7 @@ func Open(ctx context.Context, rawURL string) (Store, error) {
 
 // find parses rawURL and returns what opens it.
 func find(rawURL string) (*url.URL, Opener, error) {
-	u, err := url.Parse(rawURL)
+	u, err := ParseURL(rawURL)
 	if err != nil {
 		// url.Error repeats the URL, and with it the password.
 		return nil, nil, Rejectedf("", "the store's URL can't be parsed: %v", redactParse(err))

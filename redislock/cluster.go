@@ -44,20 +44,14 @@ type Cluster struct {
 //
 // of which one node has to answer. The parameters are those of redis://.
 func openCluster(ctx context.Context, u *url.URL) (driver.Store, error) {
-	configs, err := parseHosts(u, "cluster", "6379")
+	configs, err := parseCluster(u)
+	if err == nil {
+		err = over(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	c := configs[0]
-	if c.client.SelectDB != 0 {
-		return nil, driver.Rejectedf("", "the store's URL: a cluster has no database but 0")
-	}
-	if c.journal {
-		return nil, errClusterJournal
-	}
-	if err := over(ctx); err != nil {
-		return nil, err
-	}
 	n := newNodes(c.client, configs)
 	if err := n.refresh(ctx); err != nil {
 		n.close()
@@ -67,6 +61,20 @@ func openCluster(ctx context.Context, u *url.URL) (driver.Store, error) {
 	s := newCluster(c)
 	s.nodes = n
 	return s, nil
+}
+
+// parseCluster reads a URL as one for each of the nodes that it lists.
+func parseCluster(u *url.URL) ([]config, error) {
+	configs, err := parseHosts(u, "cluster", "6379")
+	switch {
+	case err != nil:
+		return nil, err
+	case configs[0].client.SelectDB != 0:
+		return nil, driver.Rejectedf("", "the store's URL: a cluster has no database but 0")
+	case configs[0].journal:
+		return nil, errClusterJournal
+	}
+	return configs, nil
 }
 
 var errClusterJournal = driver.Rejectedf("", "a cluster has no journal: it would be in one slot, and what it tells of in others")

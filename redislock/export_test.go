@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -105,6 +106,29 @@ func ClusterKeys(name string, plain bool) []string {
 		keys = append(keys, s.keys.name(name)+":l", s.keys.name(name)+":p")
 	}
 	return keys
+}
+
+// HostsOf are the addresses that a URL of several hosts lists.
+func HostsOf(u *url.URL) (string, error) {
+	var all []string
+	if strings.HasPrefix(u.Scheme, "redlock") {
+		c, err := parseRedlock(u)
+		for _, n := range c.nodes {
+			all = append(all, n.InitAddress[0])
+		}
+		return strings.Join(all, " "), err
+	}
+	var configs []config
+	var err error
+	if strings.HasSuffix(u.Scheme, "sentinel") {
+		configs, _, err = parseSentinel(u)
+	} else {
+		configs, err = parseCluster(u)
+	}
+	for _, c := range configs {
+		all = append(all, c.client.InitAddress[0])
+	}
+	return strings.Join(all, " "), err
 }
 
 // Answering is how many nodes of a quorum answer a client.

@@ -206,6 +206,7 @@ func patience(ttl time.Duration) time.Duration {
 // quorumKeys makes the keys of a quorum's nodes. They hold nothing else that is
 // in one slot: a node is a server by itself.
 type quorumKeys struct {
+	space       string // the prefix of the URL
 	every       string // what the keys of the quorum begin with, but those of other programs
 	prefix      string // of names
 	node, names string
@@ -213,7 +214,7 @@ type quorumKeys struct {
 }
 
 func newQuorumKeys(prefix string, plain bool) quorumKeys {
-	k := quorumKeys{every: prefix + ":redlock:", plain: plain}
+	k := quorumKeys{space: prefix, every: prefix + ":redlock:", plain: plain}
 	k.node, k.names, k.prefix = k.every+"node", k.every+"names", k.every+"name:"
 	if plain {
 		k.prefix = k.every + "plain:"

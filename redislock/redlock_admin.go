@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,7 +87,7 @@ type admin struct {
 
 // administer connects to the nodes that rawURL lists.
 func administer(ctx context.Context, rawURL string) (*admin, error) {
-	u, err := url.Parse(rawURL)
+	u, err := driver.ParseURL(rawURL)
 	if err != nil {
 		return nil, driver.Rejectedf("", "the store's URL can't be parsed")
 	}

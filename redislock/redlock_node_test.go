@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -230,6 +231,38 @@ func TestRenewalIsNotByTokenAlone(t *testing.T) {
 	d.ask(1) // late
 	if v := d.renew(1, 1); v.Kind == protocol.Mine {
 		t.Errorf("proved under 1 after 2 was granted: %+v", v)
+	}
+}
+
+// Whoever asks, settles or renews again has the name for its TTL from then on.
+func TestRepeatsExtend(t *testing.T) {
+	t.Parallel()
+	d := newNodes(t, 3)[0]
+	until := func() (us int64) {
+		t.Helper()
+		v := do(t, d.r, "GET", d.key()).(string)
+		who, _ := redislock.PackQuorum("claim1", 0, time.Hour, "tester", 1)
+		_, rest, _ := strings.Cut(v, who[2:])
+		if _, err := fmt.Sscan(rest, &us); err != nil {
+			t.Fatalf("the state %q: %v", v, err)
+		}
+		return us
+	}
+	d.ask(1)
+	last := until()
+	for what, again := range map[string]func() protocol.Vote{
+		"ask":    func() protocol.Vote { return d.ask(1) },
+		"settle": func() protocol.Vote { return d.settle(1, 1) },
+		"renew":  func() protocol.Vote { return d.renew(1, 1) },
+	} {
+		if v := again(); v.Kind != protocol.Mine {
+			t.Fatalf("%s: %+v", what, v)
+		}
+		now := until()
+		if now <= last {
+			t.Errorf("%s: until %d, and before it until %d", what, now, last)
+		}
+		last = now
 	}
 }
 

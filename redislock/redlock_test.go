@@ -158,6 +158,42 @@ func TestLateVotesAreTakenBack(t *testing.T) {
 	soon(t, "nothing is owed", func() bool { return redislock.Owed(s) == 0 })
 }
 
+// What is given back is given back on every node, and so is an attempt that most
+// nodes have granted and few have told.
+func TestAttemptsAreTakenBackEverywhere(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 5)
+	behind, ps := newQuorum(t, addrsOf(rs), "prefix=p").proxied(t)
+	s := behind.open(t)
+	free := func(what string) {
+		t.Helper()
+		end := time.Now().Add(patience / 2)
+		for {
+			held := keysOn(t, rs, "p")
+			if len(held) == 0 {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: still held: %v", what, held)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("released", time.Hour))
+	drivertest.MustRelease(t, s, m)
+	free("released")
+	for _, p := range ps[:3] {
+		p.Set(proxy.DropReplies)
+	}
+	if _, err := s.Acquire(t.Context(), drivertest.Mutex("unknown", time.Hour)); err == nil || driver.Certain(err) {
+		t.Fatalf("three of five answers were lost: %v", err)
+	}
+	for _, p := range ps[:3] {
+		p.Heal()
+	}
+	free("unknown")
+}
+
 // A node that has lost its memory does not complete a majority, so that nobody
 // holds a name twice, and votes again when it was readmitted.
 func TestNodeWithoutMemoryDoesNotVote(t *testing.T) {
@@ -165,6 +201,9 @@ func TestNodeWithoutMemoryDoesNotVote(t *testing.T) {
 	rs := servers.Redises(t, 3)
 	q := newQuorum(t, addrsOf(rs), "prefix=p")
 	a, b := q.open(t), q.open(t)
+	for _, r := range rs[1:] { // what they come back with is from before the lock
+		do(t, r, "SAVE")
+	}
 	if err := rs[2].Kill(); err != nil { // the lock is held by a bare majority
 		t.Fatal(err)
 	}
@@ -180,7 +219,7 @@ func TestNodeWithoutMemoryDoesNotVote(t *testing.T) {
 		if err := lose.do(); err != nil {
 			t.Fatal(err)
 		}
-		if err := rs[2].Restart(); err != nil { // a node that remembers nothing either
+		if err := rs[2].Restart(); err != nil { // a node that remembers no more
 			t.Fatal(err)
 		}
 		for range 20 {

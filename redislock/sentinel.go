@@ -33,24 +33,15 @@ const (
 // redis:// knows there are sentinel-user and sentinel-password, for the sentinels
 // themselves.
 func openSentinel(ctx context.Context, u *url.URL) (driver.Store, error) {
-	name, database, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
-	if name == "" {
-		return nil, driver.Rejectedf("", "the store's URL: want %s://host1,host2,host3/name-of-the-master", u.Scheme)
-	}
-	values := u.Query()
-	user, password := values.Get("sentinel-user"), values.Get("sentinel-password")
-	values.Del("sentinel-user")
-	values.Del("sentinel-password")
-	one := *u
-	one.Path, one.RawQuery = "/"+database, values.Encode()
-	configs, err := parseHosts(&one, "sentinel", "26379")
+	configs, name, err := parseSentinel(u)
 	if err != nil {
 		return nil, err
 	}
+	values := u.Query()
 	c, w := configs[0], &watchmen{name: name}
 	for _, s := range configs {
 		opt := s.client
-		opt.SelectDB, opt.Username, opt.Password = 0, user, password
+		opt.SelectDB, opt.Username, opt.Password = 0, values.Get("sentinel-user"), values.Get("sentinel-password")
 		w.links = append(w.links, startLink(opt, func(context.Context, *conn) error { return nil }))
 	}
 	c.locate, c.closing = w.master, w.close
@@ -64,6 +55,21 @@ func openSentinel(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return &Plain{s}, nil
 	}
 	return s, nil
+}
+
+// parseSentinel reads a URL as the master's, at each of the sentinels.
+func parseSentinel(u *url.URL) (configs []config, name string, err error) {
+	name, database, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+	if name == "" {
+		return nil, "", driver.Rejectedf("", "the store's URL: want %s://host1,host2,host3/name-of-the-master", u.Scheme)
+	}
+	values := u.Query()
+	values.Del("sentinel-user")
+	values.Del("sentinel-password")
+	one := *u
+	one.Path, one.RawQuery = "/"+database, values.Encode()
+	configs, err = parseHosts(&one, "sentinel", "26379")
+	return configs, name, err
 }
 
 // parseHosts reads a URL of several hosts as one for each: redis+suffix:// as

@@ -19,6 +19,7 @@ import (
 	"github.com/dibslock/dibs/driver"
 	"github.com/dibslock/dibs/drivertest"
 	"github.com/dibslock/dibs/internal/servers"
+	"github.com/dibslock/dibs/redislock"
 )
 
 // What is wrong with a URL is told before any I/O: nothing listens there.
@@ -180,4 +181,60 @@ func issue(t *testing.T, dir, name string, ca *x509.Certificate, caKey *ecdsa.Pr
 		}
 	}
 	return c, key
+}
+
+// A list of hosts may have IPv6 addresses in it, with ports or without.
+func TestIPv6Hosts(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"redlock://user:secret@[::1]:1,[::2],host:3/0":       "[::1]:1 [::2]:6379 host:3",
+		"redlock://a,[fe80::1%25eth0]:2,[::3]":               "a:6379 [fe80::1%eth0]:2 [::3]:6379",
+		"redis-sentinel://[::1],[::2]:2/main":                "[::1]:26379 [::2]:2",
+		"rediss-cluster://user:secret@[::1]:1,b?prefix=a[b,": "[::1]:1 b:6379",
+	} {
+		u, err := driver.ParseURL(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		if got, err := redislock.HostsOf(u); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", raw, got, err, want)
+		}
+		again, err := driver.ParseURL(u.String())
+		if err != nil || again.Host != u.Host || again.User.String() != u.User.String() {
+			t.Errorf("%s: written and read again: %v, %v", raw, again, err)
+		}
+	}
+	for _, raw := range []string{"redlock://user:secret@[::1]:1,[::2,c/", "redlock://user:secret@[::1]:1,[x],c/", "redlock://user:secret@[::1]:1,b:x,c/"} {
+		_, err := driver.Open(t.Context(), raw)
+		isRejected(t, err)
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error tells the password: %v", raw, err)
+		}
+	}
+}
+
+// A quorum, and a cluster, at IPv6 addresses.
+func TestQuorumAtIPv6Addresses(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Fatalf("no IPv6 on this machine: %v", err)
+	}
+	l.Close()
+	var addrs []string
+	for _, r := range servers.Redises(t, 3, servers.RedisArgs("--bind", "127.0.0.1", "::1")) {
+		addrs = append(addrs, net.JoinHostPort("::1", strings.TrimPrefix(r.Addr(), "127.0.0.1:")))
+	}
+	q := newQuorum(t, addrs, "prefix=p")
+	s := q.open(t)
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	drivertest.MustRelease(t, s, m)
+	setup, err := driver.PlanSetup(q.url())
+	if err != nil || setup.Makes == "" {
+		t.Fatalf("setup %+v, %v", setup, err)
+	}
+	if made, err := setup.Make(t.Context()); made || err != nil {
+		t.Errorf("made again: %v, %v", made, err)
+	}
 }

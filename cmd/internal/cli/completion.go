@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dibslock/dibs/driver"
 )
 
 func newCompletion() *cobra.Command {
@@ -99,7 +101,7 @@ func existing(flag text) (place, bool) {
 
 // file is the path of a store that is a file; "": it is none.
 func (p place) file() string {
-	u, err := url.Parse(p.url)
+	u, err := driver.ParseURL(p.url)
 	if err != nil || u.Scheme != "sqlite" {
 		return ""
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +76,7 @@ func (p place) cannotOpen(err error) error {
 // forbidden tells whether the store is a file that this user may not write, or
 // may not make.
 func (p place) forbidden() bool {
-	u, err := url.Parse(p.url)
+	u, err := driver.ParseURL(p.url)
 	if err != nil || u.Scheme != "sqlite" || u.Path == "" {
 		return false
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/adrg/xdg"
+
+	"github.com/dibslock/dibs/driver"
 )
 
 // A place is where the locks are, and who said so.
@@ -99,7 +101,7 @@ func writesJournal(u *url.URL) bool {
 // journaled is a store's URL as it is opened: its journal is on unless the URL
 // says otherwise, so that one can tell later who held what.
 func journaled(raw string) string {
-	u, err := url.Parse(raw)
+	u, err := driver.ParseURL(raw)
 	if err != nil || !writesJournal(u) || u.Query().Has("journal") {
 		return raw
 	}
@@ -112,7 +114,7 @@ func journaled(raw string) string {
 
 // withJournal is the URL of a store whose journal is on or off, whatever it says.
 func withJournal(raw, how string) string {
-	u, err := url.Parse(raw)
+	u, err := driver.ParseURL(raw)
 	if err != nil || !writesJournal(u) {
 		return raw
 	}
@@ -128,13 +130,13 @@ func withJournal(raw, how string) string {
 // journals tells whether what is done through p is written down, as far as its
 // URL says.
 func (p place) journals() bool {
-	u, err := url.Parse(p.url)
+	u, err := driver.ParseURL(p.url)
 	return err != nil || u.Query().Get("journal") != "off"
 }
 
 // redact returns a store's URL without what must stay secret.
 func redact(raw string) string {
-	u, err := url.Parse(raw)
+	u, err := driver.ParseURL(raw)
 	if err != nil || u.Scheme == "" {
 		return "(a URL that can't be parsed)"
 	}
@@ -143,7 +145,7 @@ func redact(raw string) string {
 	switch {
 	case has:
 		u.User, hidden = url.User(u.User.Username()), true
-	case u.User != nil && strings.HasPrefix(u.Scheme, "redis"): // no user is without a password there: it may be one
+	case u.User != nil && (strings.HasPrefix(u.Scheme, "redis") || strings.HasPrefix(u.Scheme, "redlock")): // no user is without a password there: it may be one
 		u.User, hidden = nil, true
 	}
 	q := u.Query()
@@ -181,7 +183,7 @@ var means = []string{
 // identity tells stores apart: two URLs with one identity are one store. It
 // leaves out who asks, and what doesn't change what is locked.
 func identity(raw string) string {
-	u, err := url.Parse(raw)
+	u, err := driver.ParseURL(raw)
 	if err != nil {
 		return raw
 	}

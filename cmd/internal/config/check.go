@@ -27,7 +27,7 @@ func (c *Config) check(d *decoder) {
 		d.fault(under("store", "namespace"), "want letters, digits and _ . -, at most 64")
 	}
 	if c.Store.URL != "" {
-		if u, err := url.Parse(c.Store.URL); err != nil || u.Scheme == "" {
+		if u, err := driver.ParseURL(c.Store.URL); err != nil || u.Scheme == "" {
 			d.fault(under("store", "url"), "want a store's URL such as sqlite:///var/lib/dibs/locks.db")
 		}
 	}
