@@ -141,7 +141,7 @@ func (e *eventStream) send(kind string, id uint64, data any) error {
 }
 
 func (e *eventStream) put(m *sse.Message) error {
-	_ = e.out.SetWriteDeadline(time.Now().Add(writeTime))
+	_ = e.out.SetWriteDeadline(time.Now().Add(e.s.patience))
 	if err := e.stream.Send(m); err != nil {
 		return err
 	}

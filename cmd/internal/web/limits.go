@@ -68,6 +68,10 @@ func (pacedContext) SetReadDeadline(time.Time) error { return nil }
 func routed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
+		if what, ok := unnamed(pattern, r.URL.Path); ok {
+			problem(http.StatusNotFound, "", "%s", what).write(w)
+			return
+		}
 		if pattern != "" {
 			mux.ServeHTTP(w, r)
 			return
@@ -82,6 +86,20 @@ func routed(mux *http.ServeMux) http.Handler {
 		}
 		problem(http.StatusNotFound, "", "there is nothing at %.200q", r.URL.Path).write(w)
 	})
+}
+
+// unnamed says what a path lacks that the mux would redirect to a route for all
+// that is below it.
+func unnamed(pattern, path string) (hint string, ok bool) {
+	_, route, _ := strings.Cut(pattern, " ")
+	base, _, below := strings.Cut(route, "/{")
+	if !below || strings.TrimSuffix(path, "/") != base {
+		return "", false
+	}
+	if base == "/run" {
+		return "there is no job in the path: POST /run/JOB starts one; GET /api/v1/jobs tells which there are", true
+	}
+	return "there is no key in the path: " + base + "/KEY is one lock; GET " + base + " tells which there are", true
 }
 
 // A discard is a ResponseWriter that keeps the head alone.

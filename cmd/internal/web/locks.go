@@ -120,9 +120,12 @@ func (s *Server) revoke(ctx context.Context, in *revokeInput) (*struct{ Status i
 	if in.IfMatch == "" {
 		return nil, problem(http.StatusPreconditionRequired, "", `say which holder you mean: If-Match: "TOKEN", as GET shows it`)
 	}
+	if strings.TrimSpace(in.IfMatch) == "*" {
+		return nil, problem(http.StatusPreconditionRequired, "", `If-Match: * means whoever holds it by then, and could hit a successor; say which holder you mean: If-Match: "TOKEN", as GET shows it`)
+	}
 	token, err := strconv.ParseUint(strings.Trim(in.IfMatch, `"`), 10, 64)
 	if err != nil || token == 0 {
-		return nil, problem(http.StatusPreconditionFailed, "", "If-Match %.50q is no token", in.IfMatch)
+		return nil, problem(http.StatusPreconditionFailed, "", `If-Match %.50q is no token: send one, If-Match: "TOKEN", as GET shows it`, in.IfMatch)
 	}
 	if err := driver.CheckName(in.Key); err != nil {
 		return nil, problem(http.StatusUnprocessableEntity, "bad-key", "%v", err)

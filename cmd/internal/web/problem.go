@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,10 @@ func (p *Problem) ContentType(string) string { return problemType }
 
 const problemType = "application/problem+json"
 
+var problemOf = reflect.TypeFor[Problem]()
+
 func init() {
+	huma.ValidateStrictCasing = true // "Params" is not "params"
 	// The library's own complaints are problems too.
 	huma.NewError = func(status int, text string, errs ...error) huma.StatusError {
 		for _, err := range errs {

@@ -153,6 +153,8 @@ func (in *lookInput) Resolve(ctx huma.Context) []error {
 type lookOutput struct {
 	Status    int
 	Location  string `header:"Location"`
+	Applied   string `header:"Preference-Applied"`
+	Replayed  string `header:"Idempotent-Replayed"`
 	RateLimit string `header:"RateLimit"`
 	Policy    string `header:"RateLimit-Policy"`
 	Body      any
@@ -172,7 +174,7 @@ func (s *Server) getRun(ctx context.Context, in *lookInput) (*lookOutput, error)
 		if err != nil {
 			return nil, err
 		}
-		return &lookOutput{Status: out.Status, Location: out.Location, RateLimit: out.RateLimit, Policy: out.Policy, Body: out.Body}, nil
+		return &lookOutput{out.Status, out.Location, out.Applied, out.Replayed, out.RateLimit, out.Policy, out.Body}, nil
 	}
 	call, cancel := asking(ctx)
 	defer cancel()

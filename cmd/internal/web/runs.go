@@ -122,12 +122,16 @@ func (s *Server) getLog(ctx context.Context, in *logInput) (*huma.StreamResponse
 		return nil, crowded()
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		if in.Follow {
+			defer s.leave()
+		}
 		hc.SetHeader("Content-Type", "text/plain; charset=utf-8")
 		hc.SetStatus(http.StatusOK)
 		at := first.Start + uint64(len(first.Data))
-		_, _ = hc.BodyWriter().Write(first.Data) // the client has gone
-		if in.Follow {
-			defer s.leave()
+		if w, ok := hc.BodyWriter().(http.ResponseWriter); ok {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.patience))
+		}
+		if _, err := hc.BodyWriter().Write(first.Data); err == nil && in.Follow { // or the client has gone
 			s.followLog(ctx, hc, in.ID, at)
 		}
 	}}, nil
@@ -151,7 +155,7 @@ func (s *Server) followLog(ctx context.Context, hc huma.Context, id string, at u
 		}
 		end := log.Start + uint64(len(log.Data))
 		if end > at {
-			_ = c.SetWriteDeadline(time.Now().Add(writeTime))
+			_ = c.SetWriteDeadline(time.Now().Add(s.patience))
 			if _, err := w.Write(log.Data[max(at, log.Start)-log.Start:]); err != nil {
 				return
 			}

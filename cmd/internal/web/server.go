@@ -1,11 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -22,6 +23,10 @@ type Options struct {
 	Metrics http.Handler // nil: none
 	Log     *slog.Logger
 	Version string
+
+	// Patience is how long a client may take to take in what a stream says before
+	// it is left; 0: half a minute.
+	Patience time.Duration
 }
 
 // A Server answers for a runner. It is safe for concurrent use.
@@ -33,11 +38,13 @@ type Server struct {
 	handler http.Handler
 	api     huma.API
 	streams chan struct{}
+
+	patience time.Duration
 }
 
 // New returns one.
 func New(o Options) *Server {
-	s := &Server{run: o.Runner, store: o.Store, log: o.Log, streams: make(chan struct{}, maxStreams)}
+	s := &Server{run: o.Runner, store: o.Store, log: o.Log, streams: make(chan struct{}, maxStreams), patience: cmp.Or(o.Patience, writeTime)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -49,6 +56,7 @@ func New(o Options) *Server {
 	config.Info.Description = "Jobs that run once at a time across all instances."
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	config.RejectUnknownQueryParameters = true
+	config.Formats = formats
 	s.api = humago.New(mux, config)
 	s.api.UseMiddleware(paced)
 	s.routeRun()
@@ -61,8 +69,8 @@ func New(o Options) *Server {
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
-	s.polish()
-	s.handler = bounded(ownOrigin(len(o.Users.list) > 0, authenticated(s.users.Load, tagged(routed(mux)))))
+	s.polish(o.Metrics != nil)
+	s.handler = bounded(unambiguous(ownOrigin(len(o.Users.list) > 0, authenticated(s.users.Load, tagged(routed(mux))))))
 	return s
 }
 
@@ -88,25 +96,6 @@ func op(method, path, id, summary string, errors ...int) huma.Operation {
 		Errors:   append(errors, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable),
 		Security: []map[string][]string{{"token": {}}, {}},
 	}
-}
-
-// polish writes paths as OpenAPI has them: the mux's {name...} is its own.
-func (s *Server) polish() {
-	doc := s.api.OpenAPI()
-	for _, name := range []string{"jobId", "key"} {
-		for _, prefix := range []string{"/run/", "/api/v1/locks/"} {
-			if item := doc.Paths[prefix+"{"+name+"...}"]; item != nil {
-				delete(doc.Paths, prefix+"{"+name+"...}")
-				doc.Paths[prefix+"{"+name+"}"] = item
-			}
-		}
-	}
-}
-
-// document answers with the API's description.
-func (s *Server) document(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/vnd.oai.openapi+json")
-	_ = json.NewEncoder(w).Encode(s.api.OpenAPI()) // the client has gone
 }
 
 // asking bounds what a route asks of the store.

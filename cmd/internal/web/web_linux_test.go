@@ -203,7 +203,7 @@ func TestAPI(t *testing.T) {
 	if got := decode[struct{ Instances []web.Instance }](t, s.do("GET", "/api/v1/instances", "")); len(got.Instances) != 1 || !got.Instances[0].Self {
 		t.Errorf("%+v", got)
 	}
-	for _, path := range []string{"/healthz", "/readyz"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json"} {
 		if a := s.do("GET", path, ""); a.StatusCode != 200 {
 			t.Errorf("%s: %d %s", path, a.StatusCode, a.text)
 		}
@@ -242,8 +242,12 @@ func TestAGetStartsOnlyWhatIsMeant(t *testing.T) {
 	if got := decode[web.Job](t, s.do("GET", "/api/v1/jobs/both", "")); got.Current != nil || got.Last != nil {
 		t.Errorf("%+v", got)
 	}
-	if a := s.do("GET", "/run/both", ""); a.StatusCode != 202 {
-		t.Errorf("%d %s", a.StatusCode, a.text)
+	first := s.do("GET", "/run/both", "", "Idempotency-Key", "k", "Prefer", "wait=30")
+	if first.StatusCode != 200 || first.Header.Get("Preference-Applied") != "wait=30" || decode[web.Run](t, first).State != "succeeded" {
+		t.Errorf("%d %v %s", first.StatusCode, first.Header, first.text)
+	}
+	if a := s.do("GET", "/run/both", "", "Idempotency-Key", "k"); a.Header.Get("Idempotent-Replayed") != "true" || a.Header.Get("Location") != first.Header.Get("Location") {
+		t.Errorf("%d %v %s", a.StatusCode, a.Header, a.text)
 	}
 }
 
@@ -286,6 +290,26 @@ func TestHostileRequests(t *testing.T) {
 		{"a form", "POST", "/run/quick", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
 		{"a form for a pause", "POST", "/api/v1/jobs/quick/pause", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
 		{"a huge reason", "POST", "/api/v1/jobs/quick/pause", big, nil, 413},
+		{"a key twice", "POST", "/run/quick", "", []string{"Idempotency-Key", "a", "Idempotency-Key", "b"}, 400},
+		{"the same key twice", "POST", "/run/quick", "", []string{"Idempotency-Key", "a", "Idempotency-Key", "a"}, 400},
+		{"an empty key", "POST", "/run/quick", "", []string{"Idempotency-Key", ""}, 400},
+		{"an empty key for a GET", "GET", "/run/both", "", []string{"Idempotency-Key", ""}, 400},
+		{"two holders", "DELETE", "/api/v1/locks/job:quick", "", []string{"If-Match", `"1"`, "If-Match", `"2"`}, 400},
+		{"whoever holds it", "DELETE", "/api/v1/locks/job:quick", "", []string{"If-Match", "*"}, 428},
+		{"two tokens", "POST", "/run/quick", "", []string{"Authorization", "Bearer a", "Authorization", "Bearer b"}, 400},
+		{"params twice", "POST", "/run/tenant/acme", `{"params":{"day":"1"},"params":{"day":"2"}}`, nil, 400},
+		{"a parameter twice", "POST", "/run/tenant/acme", `{"params":{"day":"1","d\u0061y":"2"}}`, nil, 400},
+		{"a reason twice", "POST", "/api/v1/jobs/quick/pause", `{"reason":"a","reason":"b"}`, nil, 400},
+		{"a key by another case", "POST", "/run/tenant/acme", `{"Params":{"day":"1"}}`, nil, 422},
+		{"something after it", "POST", "/run/quick", `{} {}`, nil, 400},
+		{"no UTF-8", "POST", "/run/tenant/acme", "{\"params\":{\"day\":\"\xff\"}}", nil, 400},
+		{"a query twice", "GET", "/api/v1/runs?limit=1&limit=2", "", nil, 400},
+		{"a query that is none", "GET", "/api/v1/runs?limit=%zz", "", nil, 400},
+		{"no job", "POST", "/run", "", nil, 404},
+		{"no job either", "POST", "/run/", "", nil, 404},
+		{"no job to look at", "GET", "/run", "", nil, 404},
+		{"no lock", "DELETE", "/api/v1/locks", "", []string{"If-Match", `"1"`}, 404},
+		{"no lock to look at", "GET", "/api/v1/locks/", "", nil, 404},
 		{"no method", "PUT", "/run/quick", "", nil, 405},
 		{"no path", "GET", "/nothing", "", nil, 404},
 		{"no page", "GET", "/", "", nil, 404},
@@ -293,15 +317,17 @@ func TestHostileRequests(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := *s
 			s.T = t
-			if tt.want == 405 || strings.HasPrefix(tt.path, "/nothing") || tt.path == "/" || strings.Contains(tt.path, "//") || strings.Contains(tt.path, "..") || strings.Contains(tt.path, "%2e") || tt.want == 403 || tt.want == 421 {
+			if tt.want == 405 || strings.HasPrefix(tt.path, "/nothing") || tt.path == "/" || strings.Contains(tt.path, "//") || strings.Contains(tt.path, "..") || strings.Contains(tt.path, "%2e") || strings.HasPrefix(tt.name, "no job") || strings.HasPrefix(tt.name, "no lock") || tt.want == 403 || tt.want == 421 {
 				s.doc = nil // not from a route
 			}
 			a := s.do(tt.method, tt.path, tt.body, tt.header...)
 			if a.StatusCode != tt.want {
 				t.Errorf("%d %s", a.StatusCode, a.text)
 			}
-			if p := a.problem(t); tt.want == 415 && !strings.Contains(p.Detail, "Content-Type: application/json") {
-				t.Errorf("it does not say what to do: %s", p.Detail)
+			for kind, say := range map[string]string{"a form": "Content-Type: application/json", "no job": "POST /run/JOB", "whoever": `If-Match: "TOKEN"`, "an empty key": "a new random value"} {
+				if p := a.problem(t); strings.HasPrefix(tt.name, kind) && !strings.Contains(p.Detail, say) {
+					t.Errorf("it does not say what to do: %s", p.Detail)
+				}
 			}
 			if a.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(a.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 				t.Errorf("%v", a.Header)
@@ -462,6 +488,9 @@ func TestTokens(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, t.TempDir(), jobs, web.Open())
+	if head := s.do("HEAD", "/events", ""); head.StatusCode != 200 {
+		t.Errorf("%d", head.StatusCode)
+	}
 	kind, id, data := "", "", ""
 	read := func(r *bufio.Scanner) bool {
 		kind, id, data = "", "", ""
