@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -72,29 +73,37 @@ type service struct {
 	log    *slog.Logger
 }
 
+// A loaded is the configuration, and what is in the files that it names.
+type loaded struct {
+	config *config.Config
+	users  *web.Users
+	pair   *tls.Certificate // nil: no TLS
+}
+
 // load reads the configuration as this process is to use it.
-func (s *service) load() (*config.Config, *web.Users, error) {
+func (s *service) load() (l loaded, err error) {
 	c, _, err := loadConfig(s.file)
 	if err != nil {
-		return nil, nil, err
+		return l, err
 	}
 	if s.listen != "" {
 		c.Server.Listen = s.listen
 		host, _, err := net.SplitHostPort(s.listen)
 		if err != nil {
-			return nil, nil, usagef("--listen %s: want host:port, such as 127.0.0.1:8080", quote(s.listen))
+			return l, usagef("--listen %s: want host:port, such as 127.0.0.1:8080", quote(s.listen))
 		}
 		if c.Server.Auth == nil && !config.Loopback(host) {
-			return nil, nil, failf(exitConfig, "--listen %s can be reached from elsewhere, and nobody would be asked who they are: configure server.auth, or listen on 127.0.0.1", s.listen)
+			return l, failf(exitConfig, "--listen %s can be reached from elsewhere, and nobody would be asked who they are: configure server.auth, or listen on 127.0.0.1", s.listen)
 		}
 	}
-	users := web.Open()
+	l.config, l.users = c, web.Open()
 	if a := c.Server.Auth; a != nil {
-		if users, err = web.LoadUsers(a.TokensFile, a.Anonymous); err != nil {
-			return nil, nil, failf(exitConfig, "server.auth: %v", err)
+		if l.users, err = web.LoadUsers(a.TokensFile, a.Anonymous); err != nil {
+			return l, failf(exitConfig, "server.auth: %v", err)
 		}
 	}
-	return c, users, nil
+	l.pair, err = loadPair(c.Server.TLS)
+	return l, err
 }
 
 // place is where the store is.
@@ -109,10 +118,11 @@ func (s *service) place(c *config.Config) (place, error) {
 func (s *service) run(ctx context.Context) error {
 	reaper := guard.NewReaper() // as process 1 it collects what jobs leave behind
 	defer reaper.Stop()
-	c, users, err := s.load()
+	l, err := s.load()
 	if err != nil {
 		return err
 	}
+	c := l.config
 	at, err := s.place(c)
 	if err != nil {
 		return err
@@ -143,12 +153,14 @@ func (s *service) run(ctx context.Context) error {
 		return at.cannot("start the runner", "", err)
 	}
 	metrics.Up(r.Ready)
-	server := web.New(web.Options{Runner: r, Store: store, Users: users, Metrics: metrics.Handler(), Log: s.log, Version: programVersion()})
+	server := web.New(web.Options{Runner: r, Store: store, Users: l.users, Metrics: metrics.Handler(), Log: s.log, Version: programVersion()})
 	s.log.Info("serving", "listen", listener.Addr().String(), "store", at.String(), "jobs", len(c.Jobs), "instance", r.ID(), "version", programVersion())
 	if l := guard.Limits(); l != "" {
 		s.log.Warn("on this system " + l)
 	}
-	return (&serving{service: s, runner: r, web: server, listener: listener}).run(ctx)
+	serving := &serving{service: s, runner: r, web: server, listener: listener}
+	serving.pair.now.Store(l.pair)
+	return serving.run(ctx)
 }
 
 // programVersion is what dibs version prints first.

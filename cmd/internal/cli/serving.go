@@ -2,12 +2,13 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,11 +22,12 @@ type serving struct {
 	runner   *jobs.Runner
 	web      *web.Server
 	listener net.Listener
-	changed  time.Time // of the file, as last read
+	pair     certificate
+	seen     string // the files' states, as last read
 }
 
 const (
-	// fileLook is how often the configuration's file is looked at.
+	// fileLook is how often the configuration's files are looked at.
 	fileLook = 2 * time.Second
 	// lastAnswers is how long requests under way may take when all work is over.
 	lastAnswers = 5 * time.Second
@@ -41,7 +43,7 @@ func (s *serving) run(ctx context.Context) error {
 	server := s.web.HTTP()
 	failed := make(chan error, 1)
 	go func() { failed <- s.serve(server) }() // ends with server.Shutdown
-	s.changed = s.modified()
+	s.seen = s.files()
 	look := time.NewTicker(fileLook)
 	defer look.Stop()
 	var err error
@@ -55,7 +57,7 @@ func (s *serving) run(ctx context.Context) error {
 			}
 			s.reload()
 		case <-look.C:
-			if at := s.modified(); !at.Equal(s.changed) {
+			if s.files() != s.seen {
 				s.reload()
 			}
 		case err = <-failed:
@@ -72,12 +74,11 @@ func (s *serving) run(ctx context.Context) error {
 }
 
 func (s *serving) serve(server *http.Server) error {
-	c := s.runner.Config().Server.TLS
-	if c == nil {
+	if s.runner.Config().Server.TLS == nil {
 		return server.Serve(s.listener)
 	}
-	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	return server.ServeTLS(s.listener, c.Cert, c.Key)
+	server.TLSConfig = s.pair.config()
+	return server.ServeTLS(s.listener, "", "")
 }
 
 // end drains: the work first, while the API still tells how it goes, then the API,
@@ -118,26 +119,43 @@ func (s *serving) end(server *http.Server, signals <-chan os.Signal) {
 	s.log.Info("ended")
 }
 
-// modified is when the configuration's file was changed; the zero time if that
-// can't be told.
-func (s *serving) modified() time.Time {
-	info, err := os.Stat(configPath(s.file))
-	if err != nil {
-		return time.Time{}
+// files is the state of the configuration's file and of those that it names, to be
+// compared: when they were changed, and how long they are.
+func (s *serving) files() string {
+	c := s.runner.Config().Server
+	paths := []string{configPath(s.file)}
+	if c.Auth != nil {
+		paths = append(paths, c.Auth.TokensFile)
 	}
-	return info.ModTime()
+	if c.TLS != nil {
+		paths = append(paths, c.TLS.Cert, c.TLS.Key)
+	}
+	var b strings.Builder
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", path, info.ModTime().UnixNano(), info.Size())
+		}
+	}
+	return b.String()
 }
 
-// reload puts the file as it is now in force, or says why not.
+var errTLS = errors.New("server.tls can't be begun or ended without a restart")
+
+// reload puts the files as they are now in force, or says why not.
 func (s *serving) reload() {
-	s.changed = s.modified()
-	c, users, err := s.load()
+	s.seen = s.files()
+	l, err := s.load()
+	if err == nil && (l.pair == nil) != (s.pair.now.Load() == nil) {
+		err = errTLS
+	}
 	if err == nil {
-		err = s.runner.Reload(c)
+		err = s.runner.Reload(l.config)
 	}
 	if err != nil {
 		s.log.Error("the configuration was not reloaded; the old one is in force", "err", err)
 		return
 	}
-	s.web.SetUsers(users)
+	s.web.SetUsers(l.users)
+	s.pair.now.Store(l.pair)
+	s.seen = s.files() // they may be others now
 }

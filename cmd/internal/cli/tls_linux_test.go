@@ -85,18 +85,16 @@ func TestServeOverTLSWithTokens(t *testing.T) {
 		}
 	}()
 	port := ""
-	for deadline := time.Now().Add(time.Minute); port == ""; time.Sleep(10 * time.Millisecond) {
+	soon(t, "it serves", func() bool {
 		data, _ := os.ReadFile(log.Name())
-		if _, rest, ok := bytes.Cut(data, []byte("msg=serving listen=[::]:")); ok {
-			port, _, _ = strings.Cut(string(rest), " ")
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it doesn't serve: %s", data)
-		}
-	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
-	defer client.CloseIdleConnections()
-	for token, want := range map[string]int{"": 401, "0123456789abcdef0123": 202} {
+		_, rest, ok := bytes.Cut(data, []byte("msg=serving listen=[::]:"))
+		port, _, _ = strings.Cut(string(rest), " ")
+		return ok
+	})
+	// ask asks a server that shows the certificate of pool for a run.
+	ask := func(pool *x509.CertPool, token string) (int, error) {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+		defer client.CloseIdleConnections()
 		req, err := http.NewRequest(http.MethodPost, "https://127.0.0.1:"+port+"/run/a", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -106,11 +104,63 @@ func TestServeOverTLSWithTokens(t *testing.T) {
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			t.Fatal(err)
+			return 0, err
 		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("with the token %q: %d", token, resp.StatusCode)
+		return resp.StatusCode, resp.Body.Close()
+	}
+	const ann = "0123456789abcdef0123"
+	for token, want := range map[string]int{"": 401, ann: 202} {
+		if got, err := ask(pool, token); err != nil || got != want {
+			t.Errorf("with the token %q: %d, %v", token, got, err)
+		}
+	}
+
+	// New files are taken without a word; one that can't be read is told of, and
+	// the certificate before stays.
+	told := func(text string) func() bool {
+		return func() bool {
+			data, _ := os.ReadFile(log.Name())
+			return bytes.Contains(data, []byte(text))
+		}
+	}
+	if err := os.WriteFile(dir+"/key.pem", []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "it says that the key is none", told("the old one is in force"))
+	if got, err := ask(pool, ann); err != nil || got == 401 {
+		t.Errorf("%d, %v", got, err)
+	}
+	second := certificate(t, dir)
+	soon(t, "it shows the new one", func() bool { _, err := ask(second, ann); return err == nil })
+	if _, err := ask(pool, ann); err == nil {
+		t.Error("it shows the old one too")
+	}
+	const bob = "9876543210fedcba9876"
+	if err := os.WriteFile(dir+"/tokens", []byte("bob admin "+bob+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "it knows the new token", func() bool { got, err := ask(second, bob); return err == nil && got != 401 })
+	if got, err := ask(second, ann); err != nil || got != 401 {
+		t.Errorf("with the old token: %d, %v", got, err)
+	}
+
+	// TLS can't be ended under those who use it.
+	plain := strings.Replace(file, "tls: {", "drain: 1s } #", 1)
+	if err := os.WriteFile(dir+"/dibs.yaml", []byte(strings.ReplaceAll(plain, "0.0.0.0:0", "127.0.0.1:0")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "it says that TLS stays", told("begun or ended without a restart"))
+	if got, err := ask(second, bob); err != nil || got == 401 {
+		t.Errorf("%d, %v", got, err)
+	}
+}
+
+// soon polls what no event tells of.
+func soon(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not after five minutes: %s", what)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 // that may reach it. foreign tells whether names that aren't an address of this
 // host are taken: without tokens a name that somebody makes point here
 // (DNS rebinding) would be enough.
-func ownOrigin(foreign bool, next http.Handler) http.Handler {
+func ownOrigin(foreign func() bool, next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !foreign && !numeric(r.Host) {
+		if !foreign() && !numeric(r.Host) {
 			problem(http.StatusMisdirectedRequest, "", "this server is asked for by address or as localhost, and not as %.100q, while it has no auth", r.Host).write(w)
 			return
 		}

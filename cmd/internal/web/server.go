@@ -70,7 +70,7 @@ func New(o Options) *Server {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
 	s.polish(o.Metrics != nil)
-	s.handler = bounded(unambiguous(ownOrigin(len(o.Users.list) > 0, authenticated(s.users.Load, tagged(routed(mux))))))
+	s.handler = bounded(unambiguous(ownOrigin(func() bool { return len(s.users.Load().list) > 0 }, authenticated(s.users.Load, tagged(routed(mux))))))
 	return s
 }
 
