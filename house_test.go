@@ -48,7 +48,7 @@ var arrows = map[string][]string{
 	"cmd/internal/schedule":  {},
 	"cmd/internal/book":      {"driver"},
 	"cmd/internal/executor":  {"", "cmd/internal/child", "cmd/internal/guard"},
-	"cmd/internal/telemetry": {"", "cmd/internal/book", "cmd/internal/runner"},
+	"cmd/internal/telemetry": {"", "otelhooks", "cmd/internal/book", "cmd/internal/runner"},
 	"cmd/internal/web":       {"", "driver", "cmd/internal/book", "cmd/internal/config", "cmd/internal/guard", "cmd/internal/runner", "cmd/internal/telemetry"},
 	"cmd/internal/runner":    {"", "driver", "fence", "cmd/internal/book", "cmd/internal/config", "cmd/internal/executor", "cmd/internal/guard", "cmd/internal/schedule"},
 	"cmd/internal/guard":     {"internal/boottime", "cmd/internal/child"},

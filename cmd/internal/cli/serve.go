@@ -141,9 +141,20 @@ func (s *service) run(ctx context.Context) error {
 	}
 	outer := outerKeys(os.Getenv(keysVar))
 	metrics := telemetry.New(store.Facts().Driver)
+	traces, err := telemetry.NewTraces(ctx, programVersion(), s.log)
+	if err != nil {
+		s.log.Warn("no spans are sent", "err", err)
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+		defer cancel()
+		if err := traces.Close(last); err != nil {
+			s.log.Warn("the last spans were not sent", "err", err)
+		}
+	}()
 	r, err := jobs.New(ctx, jobs.Options{
 		Config: c, Store: store, Log: s.log,
-		Hooks: dibs.JoinHooks(metrics.Hooks(), logHooks(s.log)), Observer: metrics.Observer(),
+		Hooks: dibs.JoinHooks(metrics.Hooks(), logHooks(s.log), traces.Hooks()), Observer: metrics.Observer(), Tracers: traces.Provider(),
 		Who: fmt.Sprintf("%s@%s (pid %d)", userName(), hostName(), os.Getpid()), Version: programVersion(), Listen: listener.Addr().String(),
 		Keys: func(lock string, fence uint64) string {
 			return keysWith(outer, heldKey{lock, identity(at.url), os.Getpid(), fence})

@@ -65,6 +65,7 @@ func (r *Runner) stand(target config.Target) {
 func (r *Runner) waitFor(target config.Target, run *book.Run) *dibs.Lease {
 	ctx, done := r.take(run.ID)
 	defer done()
+	ctx = under(ctx, run.Trace)
 	ctx, stop := context.WithTimeoutCause(ctx, target.Wait.For.Duration, errWaited)
 	defer stop()
 	defer context.AfterFunc(r.intake, stop)()

@@ -24,9 +24,12 @@ func (r *Runner) Trigger(ctx context.Context, q Request) (Accepted, error) {
 	}
 	log := r.log.With("job", q.Job, "trigger", q.Trigger)
 	log.Info("attempt", "by", q.By, "lock", target.Locked)
+	ctx, span := r.asks(ctx, q, target.Locked)
+	q.Trace = traceparent(ctx, q.Trace)
 	a, err := r.gate(ctx, target, q)
 	var busy *BusyError
 	reason := reasonOf(err)
+	asked(span, a, reason, err)
 	switch {
 	case err == nil && a.Replayed:
 		log.Info("replayed", "run", a.Run.ID)

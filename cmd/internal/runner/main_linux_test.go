@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dibslock/dibs/cmd/internal/book"
 	"github.com/dibslock/dibs/cmd/internal/config"
 	"github.com/dibslock/dibs/cmd/internal/runner"
@@ -43,6 +45,8 @@ type fleet struct {
 	dir string
 	url string
 	log lines
+
+	tracers trace.TracerProvider // of the instances
 }
 
 // lines are what the instances log.
@@ -143,6 +147,7 @@ func (f *fleet) start(jobs string, offset time.Duration) *runner.Runner {
 		Store:       store,
 		Log:         slog.New(slog.NewTextHandler(&f.log, nil)),
 		ClockOffset: offset,
+		Tracers:     f.tracers,
 	})
 	if err != nil {
 		f.Fatal(err)

@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/dibslock/dibs"
 	"github.com/dibslock/dibs/cmd/internal/book"
 	"github.com/dibslock/dibs/cmd/internal/config"
@@ -24,7 +27,8 @@ type Options struct {
 	Log      *slog.Logger
 	Hooks    dibs.Hooks // of the locks
 	Observer Observer
-	Who      string // how a holder names itself: user@host (pid n)
+	Tracers  trace.TracerProvider // nil: no spans
+	Who      string               // how a holder names itself: user@host (pid n)
 	Version  string
 	Listen   string
 
@@ -57,6 +61,7 @@ type Runner struct {
 	roster *roster
 	hub    *hub
 	log    *slog.Logger
+	tracer trace.Tracer
 
 	ctx      context.Context // ends when the runner does, after the work
 	stop     context.CancelCauseFunc
@@ -97,6 +102,9 @@ func New(ctx context.Context, opts Options) (*Runner, error) {
 	if opts.Keys == nil {
 		opts.Keys = func(lock string, _ uint64) string { return lock }
 	}
+	if opts.Tracers == nil {
+		opts.Tracers = noop.NewTracerProvider()
+	}
 	opts.Who = cmp.Or(opts.Who, fmt.Sprintf("pid %d", os.Getpid()))
 	client, err := dibs.New(opts.Store, &dibs.Options{Hooks: opts.Hooks, Logger: opts.Log})
 	if err != nil {
@@ -108,6 +116,7 @@ func New(ctx context.Context, opts Options) (*Runner, error) {
 		book:    book.New(records, opts.Config.Store.Namespace, opts.Observer.Request),
 		hub:     newHub(),
 		log:     opts.Log.With("instance", id),
+		tracer:  opts.Tracers.Tracer("github.com/dibslock/dibs/cmd/internal/runner"),
 		running: make(map[string]*hand),
 		lines:   make(map[string]*line),
 		waiting: make(map[string]int),

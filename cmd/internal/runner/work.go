@@ -53,6 +53,8 @@ func (r *Runner) work(target config.Target, run book.Run, lease *dibs.Lease) {
 func (r *Runner) toilOn(target config.Target, run book.Run, lease *dibs.Lease) {
 	ctx, done := r.take(run.ID)
 	defer done()
+	ctx, span := r.begins(ctx, run)
+	run.Trace = traceparent(ctx, run.Trace) // the work's own spans are below this one
 	log := r.log.With("job", run.Job, "run", run.ID)
 	log.Info("started", "lock", run.Lock, "fence", run.Fence, "attempt", run.Attempt, "trigger", run.Trigger)
 	out := r.newOutput(run, int(target.History.LogBytes))
@@ -64,6 +66,7 @@ func (r *Runner) toilOn(target config.Target, run book.Run, lease *dibs.Lease) {
 		}
 		pause := target.Retries.Pause(run.Attempt)
 		log.Info("retrying", "attempt", run.Attempt, "reason", result.Reason, "pause", pause)
+		repeats(span, run, result)
 		if stopped := r.between(ctx, &run, lease, result, pause); stopped != nil {
 			result = *stopped
 			break
@@ -71,6 +74,7 @@ func (r *Runner) toilOn(target config.Target, run book.Run, lease *dibs.Lease) {
 	}
 	out.close()
 	r.settle(target, run, lease, result)
+	ends(span, run, stateOf(r.toil, result), result.Reason)
 }
 
 // attempt does the work once.

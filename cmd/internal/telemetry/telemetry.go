@@ -174,8 +174,8 @@ func (m *Metrics) Hooks() dibs.Hooks {
 			}
 			m.renew.WithLabelValues(outcome).Inc()
 			m.margin.Observe(max(info.Margin, 0).Seconds())
-			m.request.Observe(info.Took.Seconds())
 		},
+		Requested: func(info dibs.RequestInfo) { m.request.Observe(info.Took.Seconds()) },
 		Lost: func(lease *dibs.Lease, err *dibs.LostError) {
 			m.lost.WithLabelValues(string(err.Reason)).Inc()
 			if err.Reason == dibs.RevokedAway {
