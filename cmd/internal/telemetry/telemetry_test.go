@@ -2,11 +2,14 @@ package telemetry_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,15 +76,12 @@ func TestSeriesDontGrowWithKeys(t *testing.T) {
 // TestRulesFire when they should, and not otherwise.
 func TestRulesFire(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command("promtool", "test", "rules", "../../../deploy/prometheus/tests.yml").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v (is promtool not installed? run scripts/servers.sh)\n%s", err, out)
-	}
+	promtool(t, "test", "rules", "../../../deploy/prometheus/tests.yml")
 }
 
-// TestRulesNameWhatIsThere: an alert on a metric that nobody counts never fires.
-func TestRulesNameWhatIsThere(t *testing.T) {
-	t.Parallel()
+// counted returns the names of all metrics.
+func counted(t *testing.T) []string {
+	t.Helper()
 	m := telemetry.New("mem")
 	m.Up(func() error { return nil })
 	o, h := m.Observer(), m.Hooks()
@@ -101,18 +101,111 @@ func TestRulesNameWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	names, _ := series(t, m)
-	rules, err := os.ReadFile("../../../deploy/prometheus/rules.yml")
+	return names
+}
+
+// named returns the metrics that a text names, without what histograms add.
+func named(text []byte) (names []string) {
+	for _, name := range regexp.MustCompile(`dibs_[a-z_]+`).FindAllString(string(text), -1) {
+		names = append(names, regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, ""))
+	}
+	return names
+}
+
+// TestRulesNameWhatIsThere: an alert on a metric that nobody counts never fires.
+func TestRulesNameWhatIsThere(t *testing.T) {
+	t.Parallel()
+	names := counted(t)
+	for _, file := range []string{"prometheus/rules.yml", "grafana/dibs.json"} {
+		text, err := os.ReadFile("../../../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := named(text)
+		if len(found) < 10 {
+			t.Fatalf("%s names %v", file, found)
+		}
+		for _, name := range found {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s names %s, which nobody counts", file, name)
+			}
+		}
+	}
+}
+
+// TestTheDashboardIsWhole: it shows every metric, each panel once, by expressions
+// that Prometheus can read.
+func TestTheDashboardIsWhole(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../deploy/grafana/dibs.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`dibs_[a-z_]+`).FindAllString(string(rules), -1)
-	if len(found) < 10 {
-		t.Fatalf("the rules name %v", found)
-	}
-	for _, name := range found {
-		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
-		if !slices.Contains(names, name) && !slices.Contains(names, base) {
-			t.Errorf("the rules name %s, which nobody counts", name)
+	var dash struct {
+		UID, Title string
+		Panels     []struct {
+			ID      int
+			Type    string
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
 		}
+	}
+	if err := json.Unmarshal(text, &dash); err != nil {
+		t.Fatal(err)
+	}
+	if dash.UID == "" || dash.Title == "" || len(dash.Panels) < 10 {
+		t.Errorf("%+v", dash)
+	}
+	shown := named(text)
+	for _, name := range counted(t) {
+		if !slices.Contains(shown, name) {
+			t.Errorf("it doesn't show %s", name)
+		}
+	}
+	rules := strings.Builder{}
+	rules.WriteString("groups: [{name: dashboard, rules: [\n")
+	ids, places := make(map[int]bool), make(map[[2]int]string)
+	fill := strings.NewReplacer("$__rate_interval", "5m", "$instance", ".*", "$job", ".*")
+	for _, p := range dash.Panels {
+		if ids[p.ID] || p.Title == "" || p.GridPos.X+p.GridPos.W > 24 || (len(p.Targets) == 0) != (p.Type == "row") {
+			t.Errorf("%+v", p)
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := places[[2]int{x, y}]; other != "" {
+					t.Fatalf("%s is on %s", p.Title, other)
+				}
+				places[[2]int{x, y}] = p.Title
+			}
+		}
+		for i, target := range p.Targets {
+			fmt.Fprintf(&rules, "{record: 'panel%d:%d', expr: '%s'},\n", p.ID, i, fill.Replace(target.Expr))
+		}
+	}
+	rules.WriteString("]}]\n")
+	file := filepath.Join(t.TempDir(), "rules.yml")
+	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", file)
+}
+
+// TestTheScrapeConfigurationIsRight by Prometheus' own tool. Without honor_labels
+// the rules that go by job would find none.
+func TestTheScrapeConfigurationIsRight(t *testing.T) {
+	t.Parallel()
+	const file = "../../../deploy/prometheus/prometheus.yml"
+	promtool(t, "check", "config", file)
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "\n    honor_labels: true\n") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v (is promtool not installed? run scripts/servers.sh)\n%s", err, out)
 	}
 }
