@@ -25,13 +25,14 @@ import (
 	"github.com/dibslock/dibs/cmd/internal/telemetry"
 	"github.com/dibslock/dibs/cmd/internal/web"
 	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/internal/servers"
 
 	_ "github.com/dibslock/dibs/sqlitelock"
 )
 
 func TestMain(m *testing.M) {
 	reaper := guard.NewReaper()
-	code := m.Run()
+	code := servers.Run(m)
 	reaper.Stop()
 	os.Exit(code)
 }

@@ -99,7 +99,10 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%s", a.text)
 		}
 		if i == 0 {
-			until(t, "it runs", func() bool { return decode[web.Job](t, s.do("GET", "/run/line", "")).Current != nil })
+			until(t, "it runs", func() bool {
+				job := decode[web.Job](t, s.do("GET", "/run/line", ""))
+				return job.Current != nil && job.Queued == 0
+			})
 		}
 	}
 	if got := decode[web.Job](t, s.do("GET", "/api/v1/jobs/line", "")); got.Queued != 2 {
