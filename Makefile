@@ -45,8 +45,10 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 more: ## what takes longer than make test may: laws on several Redis servers, of advisory locks and of ShedLock's table, the command on every server, storms
 	@echo "== laws on a quorum, a cluster, behind sentinels, and over a user's client"
 	$(GO) test -timeout 20m -parallel 24 -run '$(TOPOLOGIES)' ./redislock
-	@echo "== laws of advisory locks and of ShedLock's table"
-	$(GO) test -timeout 20m -parallel 64 -run 'OfAdvisoryLocks|OfTheShedlockLayout' ./pglock
+	@echo "== laws of advisory locks, of ShedLock's table, of the journal"
+	$(GO) test -timeout 20m -parallel 64 -run 'OfAdvisoryLocks|OfTheShedlockLayout|WithJournal' ./pglock
+	@echo "== laws behind PgBouncer in session mode"
+	$(GO) test -timeout 20m -parallel 64 -run 'InSessionMode' ./pglock
 	@echo "== the command on every server"
 	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers' ./cmd/internal/cli
 	@echo "== storms of kill -9"

@@ -77,6 +77,7 @@ type Advisory struct {
 	sessions []*warden
 	subs     *subs
 	clerk    *clerk
+	patience time.Duration // with those who are asked who holds
 
 	life context.Context // ends with Close: it is the store's life
 	end  context.CancelFunc
@@ -133,11 +134,12 @@ func openAdvisoryURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 func newAdvisory(p *params, opts advisoryOptions) *Advisory {
 	a := &Advisory{
 		opts: opts, facts: advisoryFacts, schema: p.schema, channel: "dibs.keys." + p.bare,
-		sql:   parseStatements(advisorySQL, p.schema),
-		dial:  advisoryDialer(p),
-		subs:  newSubs(),
-		flag:  keyed{key: shaKey("\x00waits", p.bare)}.text(),
-		names: make(map[string]key), waiting: make(map[key]map[chan driver.Signal]bool),
+		sql:      parseStatements(advisorySQL, p.schema),
+		dial:     advisoryDialer(p),
+		subs:     newSubs(),
+		patience: answerWait,
+		flag:     keyed{key: shaKey("\x00waits", p.bare)}.text(),
+		names:    make(map[string]key), waiting: make(map[key]map[chan driver.Signal]bool),
 	}
 	if !opts.fenced {
 		a.facts.Fencing = driver.NoFencing

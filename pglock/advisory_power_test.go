@@ -13,16 +13,26 @@ import (
 	"github.com/dibslock/dibs/drivertest"
 	"github.com/dibslock/dibs/drivertest/proxy"
 	"github.com/dibslock/dibs/internal/servers"
+	"github.com/dibslock/dibs/pglock"
 )
 
+// list lists, again if the machine is so busy that a holder does not answer.
 func list(t testing.TB, s driver.Store, prefix string) (hs []driver.Holder) {
 	t.Helper()
-	for h, err := range s.(driver.Lister).List(t.Context(), prefix) {
-		if err != nil {
-			t.Fatal(err)
+	until(t, "an answer of all holders", func() bool {
+		hs = nil
+		for h, err := range s.(driver.Lister).List(t.Context(), prefix) {
+			switch {
+			case err == nil:
+			case driver.Certain(err):
+				t.Fatal(err)
+			default:
+				return false
+			}
+			hs = append(hs, h)
 		}
-		hs = append(hs, h)
-	}
+		return true
+	})
 	return hs
 }
 
@@ -169,8 +179,15 @@ func TestAdvisoryHolderThatIsCutOff(t *testing.T) {
 	rawURL := newStore(t, p)
 	link := proxy.New(t, p.Addr())
 	a, b := open(t, advisory(with(t, rawURL, link.Addr()))), open(t, advisory(rawURL))
+	b.(*pglock.Advisory).SetPatience(time.Second)
 	m, _ := drivertest.MustAcquire(t, a, mutex("x"))
 	link.Set(proxy.BlackHole)
+	var failed error
+	for _, failed = range b.(driver.Lister).List(t.Context(), "other") {
+	}
+	if failed == nil || driver.Certain(failed) || !strings.Contains(failed.Error(), "does not answer") {
+		t.Errorf("listed, and one can't answer: %v", failed)
+	}
 	if err := revoke(t, b, m, true); err == nil || driver.Certain(err) || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("a holder that can't hear: %v", err)
 	}

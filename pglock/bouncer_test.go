@@ -26,3 +26,32 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 		}
 	}})
 }
+
+// TestConformanceBehindPgBouncerInSessionMode has both kinds of locks behind a
+// pooler that gives a connection a server's for as long as it lasts.
+func TestConformanceBehindPgBouncerInSessionMode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("real time")
+	}
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	for scheme, u := range map[string]map[string]string{"postgres": nil, "pgadvisory": unfit} {
+		b := servers.PgBouncer(t, p, "session", 400, "server_idle_timeout=2", "max_client_conn=2000")
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			drivertest.Run(t, drivertest.Harness{Name: scheme + " behind pgbouncer", Unfit: u, New: func(t testing.TB) drivertest.Storage {
+				rawURL := with(t, newStore(t, p), b.Addr(), "pooler", "session")
+				if scheme == "pgadvisory" {
+					rawURL = advisory(rawURL)
+				} else {
+					rawURL = with(t, rawURL, "", "journal", "on")
+				}
+				return drivertest.Storage{
+					Open:  func(t testing.TB) driver.Store { return open(t, rawURL) },
+					Kill:  func(s driver.Store) { s.Close() },
+					Slack: slack + 250*time.Millisecond,
+				}
+			}})
+		})
+	}
+}

@@ -27,8 +27,8 @@ type Fenced interface {
 // (idle_in_transaction_session_timeout, or what is set, if that is shorter).
 //
 // Call it before the first write, and above READ COMMITTED first of all: a lease
-// that was renewed since the transaction's first statement is a serialization
-// failure there.
+// that has ended since the transaction's first statement is a serialization failure
+// there (40001), and one that was renewed since is trusted no longer than before.
 func Guard(ctx context.Context, tx Tx, lease Fenced) error { return guard(ctx, tx, lease, dibsSQL) }
 
 // Guard is [Guard] in the store's own schema.
@@ -63,13 +63,29 @@ func guard(ctx context.Context, tx Tx, lease Fenced, stmts statements) error {
 	case errors.Is(err, sql.ErrNoRows):
 		return &driver.NotHeldError{Name: name}
 	case err != nil:
-		return fmt.Errorf("guard %q: %w", name, err)
+		return guardFailed(name, err)
 	}
 	idle := max(span(micros).Milliseconds(), 1)
 	if err := tx.QueryRow(ctx, xact.named("idle"), idle).Scan(new(string)); err != nil {
-		return fmt.Errorf("guard %q: %w", name, err)
+		return guardFailed(name, err)
 	}
 	return nil
+}
+
+// guardFailed says what an error of a guard means. The transaction can't go on.
+func guardFailed(name string, err error) error {
+	why := ""
+	switch sqlState(err) {
+	case codeReadOnly:
+		why = "the transaction is read only, and a guard locks a row: begin it READ WRITE: "
+	case codeAborted:
+		why = "an earlier statement of the transaction failed, so it has to be rolled back: "
+	case codeSerialization:
+		why = "the lease has ended since the transaction's snapshot, so it has to be rolled back: "
+	case codeUndefinedTable, codeUndefinedSchema:
+		why = "the lease table is not in this database, or in another schema (then call Guard of the store that has it): "
+	}
+	return fmt.Errorf("guard %q: %s%w", name, why, err)
 }
 
 func onceTx(ctx context.Context, tx Tx, key string, stmts statements) (bool, error) {

@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,5 +159,80 @@ func TestOnceTx(t *testing.T) {
 	}
 	if !once(false) || !once(true) || once(true) {
 		t.Fatal("want: first, first after a rollback, and not again after a commit")
+	}
+}
+
+// Whatever a transaction is like, a guard holds, or says why it can't.
+func TestGuardInAnyTransaction(t *testing.T) {
+	t.Parallel()
+	rawURL := newStore(t, servers.SharedPostgres(t))
+	a, b := open(t, rawURL), open(t, rawURL)
+	c := psql(t, rawURL)
+	for _, options := range []pgx.TxOptions{
+		{IsoLevel: pgx.ReadCommitted},
+		{IsoLevel: pgx.RepeatableRead},
+		{IsoLevel: pgx.Serializable},
+		{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly},
+	} {
+		m, g := drivertest.MustAcquire(t, a, mutex("x"))
+		lease := fenced{m.Name, g.Fence}
+		tx, err := c.BeginTx(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = pglock.Guard(t.Context(), tx, lease)
+		switch {
+		case options.AccessMode == pgx.ReadOnly:
+			if err == nil || !strings.Contains(err.Error(), "READ WRITE") {
+				t.Errorf("%+v: %v, want an error that says what to do", options, err)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", options, err)
+		default:
+			drivertest.MustRelease(t, a, m)
+			refused(t, b, mutex("x")) // until the commit
+		}
+		if err == nil {
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n := eventually(t, b, mutex("x"))
+			drivertest.MustRelease(t, b, n)
+			continue
+		}
+		if err := pglock.Guard(t.Context(), tx, lease); err == nil || !strings.Contains(err.Error(), "rolled back") {
+			t.Errorf("in an aborted transaction: %v", err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		drivertest.MustRelease(t, a, m)
+	}
+
+	// What has happened since the snapshot: a renewal, and an end.
+	for _, ended := range []bool{false, true} {
+		m, g := drivertest.MustAcquire(t, a, mutex("x"))
+		tx, err := c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), "SELECT 1 FROM pg_class LIMIT 1"); err != nil {
+			t.Fatal(err)
+		}
+		if ended {
+			drivertest.MustRelease(t, a, m)
+		} else if p := drivertest.RenewOne(t.Context(), a, m); p.Err != nil {
+			t.Fatal(p.Err)
+		}
+		err = pglock.Guard(t.Context(), tx, fenced{m.Name, g.Fence})
+		if ended != (err != nil) || ended && !strings.Contains(err.Error(), "has ended since") {
+			t.Errorf("ended %v since the snapshot: %v", ended, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !ended {
+			drivertest.MustRelease(t, a, m)
+		}
 	}
 }

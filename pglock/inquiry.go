@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// answerWait is how long sessions that look like those of dibs are waited for,
-	// and strangerWait how long others.
-	answerWait, strangerWait = 5 * time.Second, time.Second
+	// answerWait is how long sessions that look like those of dibs are waited for, from
+	// the last answer on, and strangerWait how long others.
+	answerWait, strangerWait = 10 * time.Second, time.Second
 )
 
 // An inquiry asks all clients of the database a question, on a connection of its
@@ -51,7 +51,9 @@ func (b *blocker) String() string {
 }
 
 // List yields who holds, as the holders answer. A lock that no client of dibs
-// answers for is listed if its name is known: prefix, or with key=raw its key.
+// answers for is listed if its name is known: prefix, or with key=raw its key. A
+// session that looks like one of dibs and does not answer is an error, which comes
+// last: what it holds is missing.
 func (a *Advisory) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder, error] {
 	return func(yield func(driver.Holder, error) bool) {
 		var found []driver.Holder
@@ -64,6 +66,11 @@ func (a *Advisory) List(ctx context.Context, prefix string) iter.Seq2[driver.Hol
 			return false, nil
 		}, func(q *inquiry) error {
 			found = append(found, a.strangers(ctx, q, prefix)...)
+			for _, b := range q.holders {
+				if q.alike(b) && refused == nil {
+					refused = unknown(fmt.Errorf("%s does not answer: what it holds is not listed", b))
+				}
+			}
 			return nil
 		})
 		if err != nil {
@@ -217,9 +224,8 @@ func (a *Advisory) ask(ctx context.Context, ask question, each func(*inquiry, an
 			return err
 		}
 	}
-	asked := time.Now()
 	for len(q.holders) > 0 {
-		x, err := q.next(ctx, asked.Add(q.patience()))
+		x, err := q.next(ctx, time.Now().Add(q.patience(a.patience)))
 		if err != nil {
 			return err
 		}
@@ -244,15 +250,20 @@ func (a *Advisory) ask(ctx context.Context, ask question, each func(*inquiry, an
 	return end(q)
 }
 
-// patience is how long to wait for those who have not answered.
-func (q *inquiry) patience() time.Duration {
-	own := q.s.Config().RuntimeParams["application_name"]
+// patience is how long to wait for those who have not answered; most is for those
+// who look as if they would.
+func (q *inquiry) patience(most time.Duration) time.Duration {
 	for _, b := range q.holders {
-		if b.app == own {
-			return answerWait
+		if q.alike(b) {
+			return most
 		}
 	}
-	return strangerWait
+	return min(most, strangerWait)
+}
+
+// alike tells whether b looks like a session of dibs.
+func (q *inquiry) alike(b *blocker) bool {
+	return b.app == q.s.Config().RuntimeParams["application_name"]
 }
 
 // next is the next answer; nil: none has come by then.

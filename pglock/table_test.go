@@ -72,19 +72,44 @@ func open(t testing.TB, rawURL string) driver.Store {
 	return s
 }
 
+// TestConformance runs the laws on a table as most have it, without the journal:
+// only then the usual calls are one statement.
 func TestConformance(t *testing.T) {
+	conformance(t, func(rawURL string) string { return rawURL }, func(s driver.Store) driver.Store {
+		x := s.(*pglock.Table)
+		return lean{x, x, x, x, x, x, x}
+	})
+}
+
+// TestConformanceWithJournal has every step write what it did.
+func TestConformanceWithJournal(t *testing.T) {
+	conformance(t, func(rawURL string) string { return with(t, rawURL, "", "journal", "on") }, func(s driver.Store) driver.Store { return s })
+}
+
+// lean is a table without its journal, which is off.
+type lean struct {
+	driver.Store
+	driver.Watcher
+	driver.Batcher
+	driver.LossFeed
+	driver.Lister
+	driver.Revoker
+	driver.Records
+}
+
+func conformance(t *testing.T, opened func(rawURL string) string, as func(driver.Store) driver.Store) {
 	if testing.Short() {
 		t.Skip("real time")
 	}
 	t.Parallel()
 	p := servers.SharedPostgres(t)
 	drivertest.Run(t, drivertest.Harness{Name: "postgres", New: func(t testing.TB) drivertest.Storage {
-		rawURL := with(t, newStore(t, p), "", "journal", "on")
+		rawURL := opened(newStore(t, p))
 		return drivertest.Storage{
-			Open: func(t testing.TB) driver.Store { return open(t, rawURL) },
+			Open: func(t testing.TB) driver.Store { return as(open(t, rawURL)) },
 			Cut: func(t testing.TB) (driver.Store, drivertest.Link) {
 				link := newWire(t, p.Addr())
-				return drivertest.Wrap(open(t, with(t, rawURL, link.p.Addr())), link.Around), link
+				return drivertest.Wrap(as(open(t, with(t, rawURL, link.p.Addr()))), link.Around), link
 			},
 			Slack: slack,
 		}
