@@ -268,17 +268,20 @@ func (w *waiter) handed() *Lease {
 }
 
 // take makes a lease of a grant whose trust runs from asked. If too little is
-// left, the next ask adopts it (law 3).
+// left, the next ask adopts it (law 3). Nothing is given back here, however late
+// it has become meanwhile: that ask has the same ID, and a release on its way
+// would end what it is granted.
 func (w *waiter) take(g driver.Grant, asked time.Duration) *Lease {
-	if trustedUntil(asked, g.TTL)-w.attempt.client.core.clock.now() < g.TTL/8 {
+	a, c := w.attempt, w.attempt.client.core
+	now := c.clock.now()
+	if trustedUntil(asked, g.TTL)-now < g.TTL/8 {
 		return nil
 	}
-	// It lives for the hand-over alone: renew it at once.
-	lease, err := w.attempt.lease(g, asked, w.attempt.client.core.clock.now())
-	if err != nil {
-		return nil
+	l := a.client.newLease(a.claim, g, asked, a.tainted)
+	if !c.keeper.adopt(&l.ward, now) { // it lives for the hand-over alone: renew it at once
+		return nil // the client is closed, which ends the wait
 	}
-	return lease
+	return l
 }
 
 // settlePlaceLocked judges the proof of a place; the keeper's lock is held.

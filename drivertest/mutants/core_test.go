@@ -37,7 +37,11 @@ var coreLineMutants = []mutant{
 	},
 	{
 		law: 29, what: "what was handed over is not renewed at once",
-		edit: edit{"wait.go", "w.attempt.lease(g, asked, w.attempt.client.core.clock.now())", "w.attempt.lease(g, asked, asked+w.claim.TTL/3)"},
+		edit: edit{"wait.go", "c.keeper.adopt(&l.ward, now)", "c.keeper.adopt(&l.ward, asked+w.claim.TTL/3)"},
+	},
+	{
+		law: 29, what: "what was heard too late is given back while it is asked for",
+		edit: edit{"wait.go", "< g.TTL/8 {\n", "< g.TTL/8 {\n\t\ta.takeBack()\n"},
 	},
 	{
 		law: 30, what: "a waiter in a crowd asks twice",
