@@ -167,7 +167,7 @@ func (a *ballots) settle(ctx context.Context, verdict quorum.Verdict, fence uint
 		}
 		p.end()
 		for i := range a.all { // what the first round said of the claim before
-			a.all[i].before, a.all[i].took = asked[i].before, asked[i].took
+			a.all[i].before, a.all[i].took, a.all[i].blank = asked[i].before, asked[i].took, asked[i].blank
 		}
 		if verdict == quorum.Settle {
 			fence = next
@@ -246,21 +246,25 @@ func (s *Redlock) takeBack(some []*member, c driver.Claim, number uint64) {
 	})
 }
 
-// tookOver tells whether the claim before ended by a death: all nodes that knew
-// the newest grant say so. One that missed its release may say so wrongly.
+// tookOver tells whether the claim before ended by a death, as most say of the nodes
+// that know how the newest counter's ended. One that missed its release may say so
+// wrongly.
 func (a *ballots) tookOver() bool {
-	most, took := uint64(0), false
+	newest, yes, no := uint64(0), 0, 0
 	for _, b := range a.all {
-		if b.Kind != quorum.Mine && b.Kind != quorum.Passed {
+		if b.Kind != quorum.Mine && b.Kind != quorum.Passed || b.blank || b.before < newest {
 			continue
 		}
-		if b.before > most {
-			most, took = b.before, b.took
-		} else if b.before == most {
-			took = took && b.took
+		if b.before > newest {
+			newest, yes, no = b.before, 0, 0
+		}
+		if b.took {
+			yes++
+		} else {
+			no++
 		}
 	}
-	return took
+	return yes > no
 }
 
 // blockers groups the refusals by the claim in the way, the most frequent first.
@@ -304,9 +308,13 @@ func (a *ballots) split() bool {
 func (a *ballots) held() error {
 	e := &driver.HeldError{Name: a.claim.Name}
 	var waits []time.Duration
+	had := 0
 	for _, b := range a.all {
-		if b.Kind == quorum.Held {
+		switch b.Kind {
+		case quorum.Held:
 			waits = append(waits, b.closed)
+		case quorum.Mine, quorum.Passed:
+			had++
 		}
 	}
 	groups := a.blockers()
@@ -318,11 +326,11 @@ func (a *ballots) held() error {
 		e.RetryAfter = rand.N(10*time.Millisecond) + time.Millisecond // several ask at once
 		return e
 	}
-	// Nodes that are not known to refuse are free then, as far as we know.
+	// A majority has to be free, of which those are that were had and given back. Those
+	// that did not answer are no help, or are as the others.
 	slices.Sort(waits)
-	need := quorum.Majority(len(a.all)) - (len(a.all) - len(waits))
-	if need > 0 {
-		e.RetryAfter = waits[need-1]
+	if need := quorum.Majority(len(a.all)) - had; need > 0 {
+		e.RetryAfter = waits[min(need, len(waits))-1]
 	}
 	return e
 }

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func (a *ballots) released() (done bool, err error) {
 	switch {
 	case mine >= q, open == 0 && mine > 0 && mine+held >= q:
 		return true, nil
-	case mine > 0 || held <= len(a.all)-q:
+	case mine > 0 || held <= len(a.all)-q || !a.sure():
 		return false, nil
 	}
 	return true, a.notHeld()
@@ -126,11 +127,36 @@ func (b *behind) tellLocked() {
 	b.nodes = nil
 }
 
+// foremost is the claim that most nodes say is in the way, and how many do.
+func (a *ballots) foremost() (n int, same []ballot) {
+	if groups := a.blockers(); len(groups) > 0 {
+		same = groups[0]
+	}
+	return len(same), same
+}
+
+// sure tells whether the nodes that have not answered yet can't change who has a
+// majority, if anybody has.
+func (a *ballots) sure() bool {
+	n, _ := a.foremost()
+	silent := 0
+	for _, b := range a.all {
+		if b.Kind == quorum.Silent {
+			silent++
+		}
+	}
+	q := quorum.Majority(len(a.all))
+	return n >= q || n+silent < q
+}
+
 // notHeld says who has the name instead, if a node knew.
 func (a *ballots) notHeld() error {
+	if slices.ContainsFunc(a.all, func(b ballot) bool { return b.taken }) {
+		return driver.ErrRevoked
+	}
 	e := &driver.NotHeldError{Name: a.claim.Name}
-	if groups := a.blockers(); len(groups) > 0 {
-		h := *most(groups[0]).holder
+	if n, groups := a.foremost(); n >= quorum.Majority(len(a.all)) {
+		h := *most(groups).holder
 		e.By = &h
 	}
 	return e

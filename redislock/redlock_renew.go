@@ -101,7 +101,7 @@ func hear(asked []*ballots, r returned) (waiting int) {
 		default:
 			a.set(r.node.index, readBallot(a.claim.Name, all[i]))
 		}
-		if verdict, _ := a.renewed(); verdict == quorum.Wait {
+		if verdict, _ := a.renewed(); verdict == quorum.Wait || verdict == quorum.Refused && !a.sure() {
 			waiting++
 		}
 	}

@@ -17,9 +17,11 @@ import (
 type ballot struct {
 	quorum.Vote
 	before uint64 // the counter before the claim took the name, and
-	took   bool   // whether it took it over
+	took   bool   // whether it took it over, unless
+	blank  bool   // the node does not know
 	free   bool   // nobody has the name
 	other  bool   // the ID stands for another claim
+	taken  bool   // the name was taken away from the claim
 	closed time.Duration
 	id     string // of the claim in the way
 	holder *driver.Holder
@@ -39,23 +41,16 @@ func readBallot(name string, m rueidis.RedisMessage) (b ballot) {
 	case "passed":
 		b.Kind, b.Counter = quorum.Passed, f.number()
 	case "behind":
-		b.Kind = quorum.Behind
-		if len(f.rest) > 0 {
-			b.Counter = f.number()
-		}
+		b.Kind, b.Counter = quorum.Behind, f.number()
+		b.readHolder(name, &f)
 	case "free":
 		b.Kind, b.free = quorum.Held, true
+	case "revoked":
+		b.Kind, b.taken = quorum.Held, true
 	case "held":
 		b.Kind, b.free = quorum.Held, len(f.rest) == 0
-		if len(f.rest) > 0 {
-			b.closed, b.id = f.span(), f.text()
-			h := &driver.Holder{Name: name, State: driver.State(f.number())}
-			h.Token = f.number()
-			h.Fence = h.Token
-			h.Units = int(f.number())
-			h.Capacity = h.Units
-			h.Age, h.Left, h.TTL, h.Note = f.span(), f.span(), f.span(), f.text()
-			b.Counter, b.holder = h.Token, h
+		if b.readHolder(name, &f); b.holder != nil {
+			b.Counter = b.holder.Token
 		}
 	case "failed":
 		b.Kind, b.err = quorum.Failed, reply(name, f.text())
@@ -70,11 +65,26 @@ func readBallot(name string, m rueidis.RedisMessage) (b ballot) {
 	return b
 }
 
+// readHolder reads for how long the name is closed, and whose it is, if that follows.
+func (b *ballot) readHolder(name string, f *fields) {
+	if f.err != nil || len(f.rest) == 0 {
+		return
+	}
+	b.closed, b.id = f.span(), f.text()
+	h := &driver.Holder{Name: name, State: driver.State(f.number())}
+	h.Token = f.number()
+	h.Fence = h.Token
+	h.Units = int(f.number())
+	h.Capacity = h.Units
+	h.Age, h.Left, h.TTL, h.Note = f.span(), f.span(), f.span(), f.text()
+	b.holder = h
+}
+
 // readReply reads a node's reply about one claim on name, which may be a list of
 // one.
 func readReply(name string, m rueidis.RedisMessage) ballot {
 	if m.IsArray() {
-		if all, err := m.ToArray(); err == nil && len(all) == 1 {
+		if all, err := m.ToArray(); err == nil && len(all) == 1 && all[0].IsArray() {
 			m = all[0]
 		}
 	}
@@ -95,7 +105,7 @@ func readMine(s string) ballot {
 	if !mine || err1 != nil || err2 != nil {
 		return failedBallot(errors.New("redlock: an unknown reply " + strconv.Quote(s)))
 	}
-	return ballot{Vote: quorum.Vote{Kind: quorum.Mine, Counter: c}, before: b, took: took == "1"}
+	return ballot{Vote: quorum.Vote{Kind: quorum.Mine, Counter: c}, before: b, took: took == "1", blank: took == "2"}
 }
 
 // failedBallot is the ballot of a node that did not answer.

@@ -16,6 +16,10 @@ var (
 	proveText string
 	//go:embed lua/redlock/release.lua
 	giveText string
+	//go:embed lua/redlock/list.lua
+	lookText string
+	//go:embed lua/redlock/revoke.lua
+	takeText string
 	//go:embed lua/redlock/init.lua
 	initText string
 )
@@ -26,6 +30,8 @@ var (
 	settleScript = newQuorumScript(settleText)
 	proveScript  = newQuorumScript(proveText)
 	giveScript   = newQuorumScript(giveText)
+	lookScript   = newQuorumScript(lookText)
+	takeScript   = newQuorumScript(takeText)
 	initScript   = newQuorumScript(initText)
 )
 

@@ -20,8 +20,11 @@
 -- <keep> <delay> <units> <number of the attempt> <note>'. A name's state is a
 -- string: 'f<counter> <died> <since>' if it is free, or else '<state><counter>
 -- <who> <until> <granted> <died> <took> <counter before> <what>', where the state
--- is h (held), k (kept after a release), K (kept after a death) or d (draining). So
+-- is h (held), r (held, but revoked), k (kept after a release), K (kept after a
+-- death) or d (draining). So
 -- that a claim has its name under its fence can be told from how the state begins.
+-- Died tells whether the claim that had the counter has died (1), not (0), or
+-- whether there was none (2), and took the same of the one before.
 -- Instants are microseconds of the node's clock, and counters are below 2^53.
 --
 -- A script defines all of this anew whenever it runs. So each looks first whether
@@ -68,7 +71,7 @@ end
 -- ended moves n on until its time is not up: only here does the clock end a claim.
 local function ended(n)
   while n.s ~= 'f' and now >= n.till do
-    if n.s == 'h' then
+    if n.s == 'h' or n.s == 'r' then
       n.died = 1
       local kept = n.granted + n.keep
       if kept > n.till then n.s, n.till = 'K', kept else n.s, n.till = 'd', n.till + n.delay end
@@ -104,7 +107,7 @@ local function load(key, plain)
     n.c, n.died, n.since = string.match(v, '^f(%d+) (%d) (%d+)$')
     n.s, n.id = 'f', ''
   else
-    n.s, n.c, at = string.match(v, '^([hkKd])(%d+) ()')
+    n.s, n.c, at = string.match(v, '^([hrkKd])(%d+) ()')
     at = at and named(n, v, at)
     if at then n.till, n.granted, n.died, n.took, n.prev, at = string.match(v, '^(%d+) (%d+) (%d) (%d) (%d+) ()', at) end
     if at and parse(n, v, at) then
@@ -122,7 +125,7 @@ end
 
 -- closed is for how long the name stays taken if nobody acts.
 local function closed(n)
-  if n.s == 'h' then return math.max(n.till, n.granted + n.keep) + n.delay - now end
+  if n.s == 'h' or n.s == 'r' then return math.max(n.till, n.granted + n.keep) + n.delay - now end
   if n.s == 'K' then return n.till + n.delay - now end
   return n.till - now
 end
@@ -171,9 +174,19 @@ end
 -- mine tells whether c has the name.
 local function mine(n, c) return n.s == 'h' and n.id == c.id and not n.foreign end
 
+-- revoked tells whether c has the name, and it was taken away from it.
+local function revoked(n, c) return n.s == 'r' and n.id == c.id end
+
 -- other is what is in the way: how long at least, and whose it is.
 local function other(n, word)
   if n.s == 'f' then return {word} end
-  local state = ({h = '1', k = '3', K = '3', d = '4'})[n.s]
-  return {word, digits(closed(n)), n.id, state, digits(n.c), digits(n.units), digits(now - n.granted), digits(n.till - now), digits(n.ttl), n.note}
+  local state = ({h = '1', k = '3', K = '3', d = '4', r = '5'})[n.s]
+  return {word, digits(closed(n)), n.id, state, n.foreign and '0' or digits(n.c), digits(n.units), digits(now - n.granted), digits(n.till - now), digits(n.ttl), n.note}
+end
+
+-- behind is the answer to a fence that the name's counter has not reached.
+local function behind(n)
+  local r = other(n, 'behind')
+  table.insert(r, 2, digits(n.c))
+  return r
 end

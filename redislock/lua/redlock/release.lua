@@ -9,7 +9,8 @@
 --
 -- Replies  "mine <counter> 0 0", for one claim, or for each
 --   mine                          it was, and is no longer
---   behind                        it is, under a smaller counter; or nobody has
+--   behind, counter [, closed for, ID, holder...]
+--                                 it is, under a smaller counter; or nobody has
 --                                 the name, and the counter is smaller
 --   held [, closed for, ID, holder...]
 -- or novote
@@ -36,9 +37,10 @@ local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
 local all = {}
 for i = 1, count do
   local n, c, how = name(i), claim(i), string.sub(ARGV[2 * count + 3], i, i)
-  local ours, dirty = mine(n, c), false
+  local ours, dirty = mine(n, c) or revoked(n, c), false
   if c.fence == 0 then
-    ours = ours and (n.client ~= c.client or n.number <= c.number)
+    -- An attempt is no longer one that was granted once, and then revoked.
+    ours = mine(n, c) and (n.client ~= c.client or n.number <= c.number)
   elseif how == 's' then
     ours = ours and n.c <= c.fence
   else
@@ -48,12 +50,14 @@ for i = 1, count do
     all[i] = {'mine'}
     n.was = n.id
     local kept = n.granted + n.keep
-    -- An attempt that is taken back has told nobody of a death before it.
-    n.died = c.fence == 0 and n.took or 0
+    -- An attempt that is taken back has told nobody of a death before it, and leaves
+    -- a counter that another node may have granted: how that ended is not known here.
+    n.died = 0
+    if c.fence == 0 then n.died = n.took == 1 and 1 or 2 end
     if how == 'k' and kept > now then n.s, n.till = 'k', kept else free(n, now) end
     dirty = true
   elseif how ~= 's' and (mine(n, c) or n.s == 'f') and n.c < c.fence then
-    all[i] = {'behind'}
+    all[i] = behind(n)
   else
     all[i] = other(n, 'held')
   end

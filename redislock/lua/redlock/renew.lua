@@ -5,9 +5,11 @@
 --
 -- Replies, for each claim
 --   "mine <counter> <counter before> <took over>"
---   behind, counter               the claim has the name, under a smaller counter
+--   behind, counter, closed for, ID, holder...
+--                                 the claim has the name, under a smaller counter
 --   free                          nobody has the name, and the counter is smaller
 --   held [, closed for, ID, holder...]
+--   revoked                       it was taken away from the claim
 --   failed, message               only this one
 -- or novote
 --
@@ -56,8 +58,10 @@ for i = 1, count do
     extend(n, c)
     save(n)
     all[i] = 'mine ' .. digits(n.c) .. ' ' .. digits(n.prev) .. ' ' .. n.took
+  elseif revoked(n, c) and (c.fence == 0 or n.c == c.fence) then
+    all[i] = {'revoked'}
   elseif mine(n, c) and n.c < c.fence then
-    all[i] = {'behind', digits(n.c)}
+    all[i] = behind(n)
   elseif n.s == 'f' and n.c < c.fence then
     all[i] = {'free'}
   else
