@@ -116,10 +116,12 @@ func (p *proc) several() {
 	}
 	kept := true
 	for end := time.Now().Add(p.upTo(3)); kept && time.Now().Before(end) && p.life.Err() == nil; {
-		before := p.history.Now()
-		if kept = lease.Check() == nil; kept {
-			p.tell(judge.Proved, ids[0], cs[0], before)
-			p.tell(judge.Proved, ids[1], cs[1], before)
+		before, proved := p.history.Now(), false
+		if kept, proved = p.holds(lease); kept {
+			if proved {
+				p.tell(judge.Proved, ids[0], cs[0], before)
+				p.tell(judge.Proved, ids[1], cs[1], before)
+			}
 			sleep(lease.Context(), p.upTo(0.1)+time.Millisecond)
 		}
 	}

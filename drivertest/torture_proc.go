@@ -180,10 +180,13 @@ func (p *proc) hold(lease *dibs.Lease, id int, c driver.Claim) bool {
 	}
 	for end := time.Now().Add(long); ; {
 		before := p.history.Now()
-		if lease.Check() != nil {
+		still, proved := p.holds(lease)
+		if !still {
 			return false
 		}
-		p.tell(judge.Proved, id, c, before)
+		if proved {
+			p.tell(judge.Proved, id, c, before)
+		}
 		if p.rng.IntN(20) == 0 {
 			_ = lease.Validate(p.life) // whatever it finds, Check tells
 			continue
@@ -200,6 +203,21 @@ func (p *proc) hold(lease *dibs.Lease, id int, c driver.Claim) bool {
 			return false
 		}
 	}
+}
+
+// holds tells whether the holder of lease believes in it, and whether that proves
+// anything. A session that its server ends frees at once, and its holder hears of it
+// a moment later: there the server is asked.
+func (p *proc) holds(lease *dibs.Lease) (still, proved bool) {
+	if lease.Check() != nil {
+		return false, false
+	}
+	if p.Facts.Survival != driver.BySession {
+		return true, true
+	}
+	ctx, cancel := context.WithTimeout(p.life, p.ttl/3)
+	defer cancel()
+	return true, lease.Validate(ctx) == nil
 }
 
 // dead tells whether the client was killed.
