@@ -26,8 +26,11 @@ const serveLong = `Run jobs on a schedule and on request, each once at a time ac
 that share a store. There is no leader: start as many as you like, and kill any.
 
 TERM and INT drain: nothing new is begun, what runs may end within server.drain,
-and is then stopped; a second one stops it at once. HUP, or a change of the file,
-reloads the configuration; one with mistakes is told of and not taken.
+and is then stopped; a second one stops it at once. HUP, or a change of the file or
+of one that it names, reloads the configuration; one with mistakes is told of and
+not taken.
+
+Spans go to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, if it is set.
 
 The store is --store, or store.url of the configuration, or what dibs run chooses.`
 

@@ -79,6 +79,9 @@ func LoadUsers(path, anonymous string) (*Users, error) {
 		if len(fields[2]) < minToken {
 			return nil, fmt.Errorf("%s:%d: the token is shorter than %d characters; make one with: openssl rand -hex 32", path, n, minToken)
 		}
+		if other, ok := u.find(fields[2]); ok { // whose role would it have?
+			return nil, fmt.Errorf("%s:%d: %s has the same token as %s", path, n, fields[0], other.name)
+		}
 		u.list = append(u.list, user{fields[0], role, sha256.Sum256([]byte(fields[2]))})
 	}
 	if err := lines.Err(); err != nil {

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 type site struct {
 	*testing.T
 	run *runner.Runner
+	web *web.Server
 	srv *httptest.Server
 	log *safe
 	doc *document
@@ -86,9 +87,9 @@ func newSiteOver(t *testing.T, store, jobs string, o web.Options, adjust ...func
 		t.Fatal(err)
 	}
 	o.Runner, o.Metrics = s.run, metrics.Handler()
-	server := web.New(o)
+	s.web = web.New(o)
 	s.srv = httptest.NewUnstartedServer(nil)
-	s.srv.Config = server.HTTP()
+	s.srv.Config = s.web.HTTP()
 	for _, f := range adjust {
 		f(s.srv.Config)
 	}

@@ -477,12 +477,47 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	for _, text := range []string{"", "a admin", "a boss 0123456789abcdef", "a admin short", "a none 0123456789abcdef"} {
+	for _, text := range []string{"", "a admin", "a boss 0123456789abcdef", "a admin short", "a none 0123456789abcdef", "a read 0123456789abcdef\nb admin 0123456789abcdef"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := web.LoadUsers(file, "none"); err == nil || strings.Contains(err.Error(), "0123456789") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestUsersCanBeReplaced while it serves: also for whom a name of another host is
+// taken.
+func TestUsersCanBeReplaced(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("a admin 0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	some, err := web.LoadUsers(file, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, t.TempDir(), jobs, web.Open())
+	for _, tt := range []struct {
+		users       *web.Users
+		name, token string
+		want        int
+	}{
+		{web.Open(), "127.0.0.1", "", 200},
+		{web.Open(), "evil.example", "", 421},
+		{some, "jobs.example", "", 401},
+		{some, "jobs.example", "Bearer 0123456789abcdef", 200},
+		{web.Open(), "evil.example", "", 421},
+	} {
+		s.web.SetUsers(tt.users)
+		header := []string{"Host", tt.name}
+		if tt.token != "" {
+			header = append(header, "Authorization", tt.token)
+		}
+		if a := s.do("GET", "/api/v1/jobs", "", header...); a.StatusCode != tt.want {
+			t.Errorf("%+v: %d %s", tt, a.StatusCode, a.text)
 		}
 	}
 }
