@@ -34,7 +34,7 @@ func main() {
 	var (
 		opts  options
 		only  = flag.String("only", "", "measure only what has this in its name: a store's, or a contest's as it is printed")
-		write = flag.String("write", "", "write the report to this file too")
+		write = flag.String("write", "", "write the report to this file too; with -only, in the place of what was measured anew")
 	)
 	flag.IntVar(&opts.rounds, "rounds", 15, "how many rounds each contest takes")
 	flag.DurationVar(&opts.each, "for", 300*time.Millisecond, "how long each player runs in a round of a race")
@@ -67,6 +67,11 @@ func run(ctx context.Context, opts options, only, write string) error {
 	fmt.Print(text)
 	if write == "" {
 		return nil
+	}
+	if only != "" {
+		if older, err := os.ReadFile(write); err == nil {
+			text = splice(string(older), text)
+		}
 	}
 	return os.WriteFile(write, []byte(text), 0o644)
 }

@@ -29,7 +29,7 @@ func report(all []outcome, opts options) string {
 		}
 		table(&b, o)
 	}
-	fmt.Fprintf(&b, "\nLibraries: %s.\n", strings.Join(libraries(), ", "))
+	fmt.Fprintf(&b, "%s%s.\n", libraryLine, strings.Join(libraries(), ", "))
 	return b.String()
 }
 
