@@ -105,7 +105,7 @@ func TestReplicasAreNotRead(t *testing.T) {
 	busy := func(t *testing.T, url string, replicas []*servers.RedisServer) {
 		t.Helper()
 		s := openURL(t, url)
-		asUser(t, s, time.Minute)
+		asUser(t, s)
 		held, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("held", time.Minute))
 		if _, err := s.Acquire(t.Context(), drivertest.Mutex("held", time.Minute)); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("held by another: %v", err)
