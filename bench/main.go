@@ -5,10 +5,10 @@
 // machine's.
 //
 // The files: store.go is a store and what is measured on it (redis.go,
-// redis_quorum.go, redis_cluster.go, postgres.go, sqlite.go), player.go a way to lock there (dibs.go, and a file for each floor
-// and peer), contest.go the rounds, race.go, hold.go, crash.go and agree.go the kinds
-// of contest, worker.go and crew.go the processes that take part, sample.go the
-// figures, report.go RESULTS.md.
+// redis_quorum.go, redis_cluster.go, postgres.go, sqlite.go), player.go a way to lock
+// there (dibs.go, and a file for each floor and peer), contest.go the rounds, race.go,
+// relay.go, hold.go, crash.go and agree.go the kinds of contest, worker.go and crew.go
+// the processes that take part, sample.go the figures, report.go RESULTS.md.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 var stores []store
 
 // The stores name their players, and a worker looks up its player in the stores.
-func init() { stores = []store{sqlite, redis, redisQuorum, redisCluster, postgres} }
+func init() { stores = []store{sqlite, redis, redisQuorum, redisCluster, postgres, postgresFast} }
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == workerArg {

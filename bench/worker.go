@@ -19,7 +19,7 @@ const workerArg = "worker"
 
 // An order tells a worker what to do next.
 type order struct {
-	Do     string // open, race, lock, hold, spent or close
+	Do     string // open, race, relay, lock, hold, spent or close
 	Player string
 	Where  string
 	TTL    time.Duration
@@ -31,7 +31,8 @@ type order struct {
 // An answer is what came of an order.
 type answer struct {
 	Err        string
-	Grants     [][]time.Time // of a race, by goroutine
+	Grants     [][]time.Time // of a race or a relay, by goroutine
+	Releases   []time.Time   // of a relay
 	CPU        time.Duration // of the process: in a race, or since its start
 	Allocs     uint64        // in a race
 	At         time.Time     // when the lock was granted
@@ -74,6 +75,8 @@ func (w *worker) obey(ctx context.Context, o order) (a answer, err error) {
 		return a, err
 	case "race":
 		return w.race(ctx, o)
+	case "relay":
+		return w.relay(ctx, o)
 	case "lock":
 		l, err := w.client.lock(ctx, o.Names[0])
 		w.held = append(w.held, l)

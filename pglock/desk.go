@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// workers is how many connections write at once, at most.
+	// workers is how many writers there are, at most.
 	workers = 3
 	// maxNames is how many names one statement is about, at most.
 	maxNames = 512
@@ -18,21 +18,21 @@ const (
 	abandon = time.Second
 )
 
-// A desk takes the operations of all callers and gives them to its workers, each
-// of which has a connection. Operations on the same name, and on many names, that
-// queue while the workers are busy share the next round trips. A caller whose ctx
+// A desk takes the operations of all callers and gives them to its writers, each of
+// which has a connection. Operations on the same name, and on many names, that queue
+// while the writers are busy share the next round trips; a caller that finds one free
+// uses it by itself for what is usual. A caller whose ctx
 // ends goes away at once, also while the server hangs; its operation is dropped if
 // its name has not been read.
 type desk struct {
 	s    *Table
-	work sync.WaitGroup
-	more *sync.Cond // there is something to do for an idle worker
+	work sync.WaitGroup // what runs on a writer
 
 	mu     sync.Mutex // guards all below, and the state of ops and batches
 	queues map[string]*queue
-	ready  []*queue // with operations, and not at work
-	idle   int      // workers that wait for more and were not told of any
-	number int      // workers that run
+	ready  []*queue  // with operations, and not at work
+	spare  []*writer // that nobody uses
+	number int       // writers, used and spare
 	closed bool
 }
 
@@ -49,9 +49,9 @@ type op struct {
 	// run works out the step and its answer. It may be called more than once: the
 	// answer of the last call counts.
 	run func(n *name) error
-	// short, if it is set, answers from what was known of the name, in one round
-	// trip: see shortcut.
-	short func(m *memory) *shortcut
+	// short, if it is set, are the shortcuts to be tried before that.
+	short func() []shortcut
+	renew *renewal      // what there is to renew, if that is all
 	done  chan struct{} // closed when err is set
 	err   error
 	doubt error  // of a shortcut that may have been done
@@ -69,9 +69,7 @@ type batch struct {
 }
 
 func newDesk(s *Table) *desk {
-	d := &desk{s: s, queues: make(map[string]*queue)}
-	d.more = sync.NewCond(&d.mu)
-	return d
+	return &desk{s: s, queues: make(map[string]*queue)}
 }
 
 // submit queues ops. They are all on different names, or their order is kept.
@@ -97,15 +95,30 @@ func (d *desk) submit(ops ...*op) error {
 	return nil
 }
 
-// callLocked has one more worker look for something to do.
+// callLocked has one more writer look for something to do.
 func (d *desk) callLocked() {
-	switch {
-	case d.idle > 0:
-		d.idle--
-		d.more.Signal()
+	var w *writer
+	switch k := len(d.spare); {
+	case len(d.ready) == 0:
+		return
+	case k > 0:
+		w, d.spare = d.spare[k-1], d.spare[:k-1]
 	case d.number < workers:
 		d.number++
-		d.work.Go(d.worker) // until close
+		w = &writer{s: d.s, desk: d}
+	default:
+		return // whoever is done first looks again
+	}
+	d.work.Go(func() { d.run(w) }) // ends when there is nothing to do
+}
+
+// run has w do what there is to do.
+func (d *desk) run(w *writer) {
+	for b := d.take(w); b != nil; b = d.take(w) {
+		if !w.tryShort(b) {
+			w.serve(b)
+		}
+		b.cancel()
 	}
 }
 
@@ -140,21 +153,55 @@ func (d *desk) leave(o *op) {
 	}
 }
 
-// take returns the next batch, or nil when the desk is closed.
-func (d *desk) take() *batch {
+// take returns the next batch for w. If there is none w is spare.
+func (d *desk) take(w *writer) *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for !d.closed {
+	if !d.closed {
 		if b := d.gatherLocked(); b != nil {
-			if len(d.ready) > 0 {
-				d.callLocked()
-			}
+			d.callLocked()
 			return b
 		}
-		d.idle++
-		d.more.Wait() // whoever wakes this one has taken it off idle
 	}
+	d.spare = append(d.spare, w)
 	return nil
+}
+
+// takeSelf takes o's name, and a writer whose connection is ready, for the caller's
+// own goroutine: for o alone.
+func (d *desk) takeSelf(o *op) (*batch, *writer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := len(d.spare)
+	if d.closed || k == 0 || len(d.ready) > 0 || d.queues[o.name] != nil || !d.spare[k-1].ready() {
+		return nil, nil
+	}
+	w := d.spare[k-1]
+	d.spare = d.spare[:k-1]
+	d.work.Add(1)
+	q := &queue{name: o.name, atWork: true}
+	d.queues[o.name] = q
+	o.done = make(chan struct{})
+	return &batch{queues: []*queue{q}, ops: [][]*op{{o}}, wanted: 1}, w
+}
+
+// hand turns b, of a caller's own goroutine, into one like all others.
+func (d *desk) hand(b *batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b.ctx, b.cancel = context.WithCancel(d.s.life)
+	b.ops[0][0].batch = b
+}
+
+// putBack makes w spare again, after a caller has used it.
+func (d *desk) putBack(w *writer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spare = append(d.spare, w)
+	if !d.closed {
+		d.callLocked()
+	}
+	d.work.Done()
 }
 
 // gatherLocked makes a batch of what is ready and wanted; nil: nothing is.
@@ -230,36 +277,25 @@ func (d *desk) close() {
 		}
 		q.ops = nil
 	}
-	d.more.Broadcast()
 	d.mu.Unlock()
 	d.work.Wait()
-}
-
-func (d *desk) worker() {
-	w := writer{s: d.s, desk: d}
-	defer func() {
+	for _, w := range d.spare {
 		if w.session != nil {
 			w.session.bye()
 		}
-	}()
-	for {
-		b := d.take()
-		if b == nil {
-			return
-		}
-		w.serve(b)
-		b.cancel()
 	}
 }
 
 // do runs one operation.
-func (d *desk) do(ctx context.Context, key string, run func(n *name) error, short func(m *memory) *shortcut) error {
+func (d *desk) do(ctx context.Context, key string, run func(n *name) error, short func() []shortcut) error {
 	if err := ctx.Err(); err != nil {
 		return left(ctx)
 	}
 	o := &op{name: key, run: run, short: short}
-	if err := d.submit(o); err != nil {
-		return err
+	if short == nil || !d.serveSelf(o) {
+		if err := d.submit(o); err != nil {
+			return err
+		}
 	}
 	return d.await(ctx, o)
 }

@@ -14,9 +14,10 @@
 // transaction does, and [OnceTx].
 //
 // The files of the table: table.go is the store, and call.go what it does that is
-// not about one name; desk.go takes what callers ask and gives it to workers;
-// writer.go reads names, has steps worked out and writes them; name.go, judge.go,
-// prove.go and row.go are the rules; ear.go, news.go and watch.go are how clients
+// not about one name; desk.go takes what callers ask and gives it to writers; short.go
+// is what is usual, in one statement, and renew.go the renewals; writer.go reads names,
+// has steps worked out and writes them; name.go, judge.go, prove.go and row.go are the
+// rules; ear.go, news.go and watch.go are how clients
 // hear of each other. shedlock.go is ShedLock's table by the same rules,
 // shedlock_row.go what a row of it says, and shedlock_table.go which table it is. Of
 // the advisory locks: advisory.go is the store; warden.go owns a session; round.go

@@ -6,7 +6,8 @@ import (
 	"github.com/dibslock/dibs/driver"
 )
 
-// row is one row of the table claims: a claim or a place. Moments are
+// row is one row of the table claims, or the claim in a name's own: a claim or a
+// place. Moments are
 // microseconds by the server's clock, durations too.
 type row struct {
 	Name     string `json:"name"`
@@ -24,11 +25,12 @@ type row struct {
 	Keep     int64  `json:"keep"`
 	Heard    int64  `json:"heard"` // when its holder first asked and was told; 0: not yet
 	Delay    int64  `json:"delay"`
-	Died     bool   `json:"died"`      // kept after a death, not after a release
-	TookOver bool   `json:"took_over"` // the claim's own Grant.TookOver
-	Origin   []byte `json:"origin"`    // Claim.From
+	Died     bool   `json:"died"`     // kept after a death, not after a release
+	TookOver bool   `json:"by_force"` // the claim's own Grant.TookOver
+	Origin   []byte `json:"origin"`   // Claim.From
 	Note     string `json:"note"`
 
+	lone    bool // the database has it in its name's own row
 	fresh   bool // the database does not have it
 	changed bool // the database has it otherwise
 }

@@ -5,8 +5,10 @@
 --
 -- Everything about a name changes in one statement, which holds the name's row
 -- and is refused if its version is not the one that the change was worked out
--- from. So nobody holds a lock of PostgreSQL while a client thinks. The function
--- hand_on does the usual release by itself, under the name's row too.
+-- from. So nobody holds a lock of PostgreSQL while a client thinks.
+--
+-- A transaction that is to be guarded takes an advisory lock on the claim's name and
+-- fence, shared; whoever removes the claim tries for it exclusively (pinned).
 
 CREATE SCHEMA IF NOT EXISTS @;
 
@@ -16,17 +18,39 @@ CREATE TABLE @.meta (
     mark    bigint  NOT NULL  -- the largest number or version that a forgotten name has had
 );
 
+-- A name, and one of the claims on it: a lock that nobody contends for is one row,
+-- which changes where it stands (no index has any column of it but the name).
 CREATE TABLE @.names (
     name      text COLLATE "C" PRIMARY KEY,
     version   bigint  NOT NULL, -- grows with every change of the name or its claims
     last      bigint  NOT NULL, -- the newest number given out: a token or a place
     readers   bigint  NOT NULL, -- the fence of the present generation of shared claims
     took_over boolean NOT NULL, -- a claim has died since the last grant
-    touched   bigint  NOT NULL  -- when it last changed
-) WITH (fillfactor = 70);
+    touched   bigint  NOT NULL, -- when it last changed
+    others    integer NOT NULL, -- how many rows of claims are this name's
+    plain     boolean NOT NULL, -- these are all places, of claims that replace none
+    -- The claim, which stays here until it ends: as in claims.
+    seq       bigint   NOT NULL DEFAULT 0,
+    state     smallint NOT NULL DEFAULT 0, -- 0: there is none, and the rest means nothing
+    id        bytea    NOT NULL DEFAULT '',
+    token     bigint   NOT NULL DEFAULT 0,
+    fence     bigint   NOT NULL DEFAULT 0,
+    units     integer  NOT NULL DEFAULT 0,
+    capacity  integer  NOT NULL DEFAULT 0,
+    since     bigint   NOT NULL DEFAULT 0,
+    until     bigint   NOT NULL DEFAULT 0,
+    ttl       bigint   NOT NULL DEFAULT 0,
+    patience  bigint   NOT NULL DEFAULT 0,
+    keep      bigint   NOT NULL DEFAULT 0,
+    heard     bigint   NOT NULL DEFAULT 0,
+    delay     bigint   NOT NULL DEFAULT 0,
+    died      boolean  NOT NULL DEFAULT false,
+    by_force  boolean  NOT NULL DEFAULT false, -- took_over, of the claim
+    origin    bytea    NOT NULL DEFAULT '',
+    note      text     NOT NULL DEFAULT ''
+) WITH (fillfactor = 60);
 
--- What takes up units, and who waits. A claim's row is also what a transaction
--- locks FOR KEY SHARE to be guarded: it can be renewed then, but not removed.
+-- The other claims, and who waits.
 CREATE TABLE @.claims (
     name      text COLLATE "C" NOT NULL,
     seq       bigint   NOT NULL, -- the number drawn when the row was made; a place's number
@@ -44,11 +68,19 @@ CREATE TABLE @.claims (
     heard     bigint   NOT NULL, -- when Keep began to count; 0: not yet
     delay     bigint   NOT NULL,
     died      boolean  NOT NULL,
-    took_over boolean  NOT NULL,
+    by_force  boolean  NOT NULL,
     origin    bytea    NOT NULL, -- the claim to be replaced
     note      text     NOT NULL,
     PRIMARY KEY (name, seq)
 ) WITH (fillfactor = 70);
+
+-- All claims and places.
+CREATE VIEW @.rows AS
+SELECT name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, heard, delay, died, by_force, origin, note
+FROM @.names WHERE state <> 0
+UNION ALL
+SELECT name, seq, state, id, token, fence, units, capacity, since, until, ttl, patience, keep, heard, delay, died, by_force, origin, note
+FROM @.claims;
 
 CREATE TABLE @.records (
     key        text COLLATE "C" PRIMARY KEY,
@@ -91,14 +123,14 @@ SELECT name,
        pg_catalog.to_timestamp(since / 1e6) AS since,
        pg_catalog.to_timestamp(until / 1e6) AS until,
        note
-FROM @.claims WHERE state < 6 AND (state IN (3, 4) OR until > 1e6 * extract(epoch FROM pg_catalog.clock_timestamp()));
+FROM @.rows WHERE state < 6 AND (state IN (3, 4) OR until > 1e6 * extract(epoch FROM pg_catalog.clock_timestamp()));
 
 CREATE VIEW @.waiting AS
 SELECT name, seq AS place, units, capacity,
        pg_catalog.to_timestamp(since / 1e6) AS since,
        pg_catalog.to_timestamp(until / 1e6) AS patience_ends,
        note
-FROM @.claims WHERE state = 6 AND until > 1e6 * extract(epoch FROM pg_catalog.clock_timestamp());
+FROM @.rows WHERE state = 6 AND until > 1e6 * extract(epoch FROM pg_catalog.clock_timestamp());
 
 INSERT INTO @.meta (version, mark) VALUES (1, 0);
 
@@ -113,54 +145,8 @@ CREATE TABLE @.fences (
 -- that a writer has had.
 CREATE SEQUENCE @.tokens INCREMENT BY 2;
 
--- Gives back the claim with this ID and token, and hands the name on, in the usual
--- cases: it is the only claim, and nobody is in line, or the first in line is alive
--- and wants the name for itself. Else it does nothing and yields no row. Each of its
--- statements sees what was committed before it (READ COMMITTED), so all after the
--- first see the name as it is. The moment comes after that too: an ask that is refused
--- later is refused for what this has done.
-CREATE FUNCTION @.hand_on(of text, by bytea, under bigint, channel text, most bigint)
-RETURNS TABLE (version bigint, took_over boolean, next bytea, place bigint, token bigint, ttl bigint, until bigint, dead boolean)
-LANGUAGE plpgsql AS $$
-DECLARE
-    n     record;
-    head  record;
-    mine  bigint;
-    now   bigint;
-BEGIN
-    SELECT x.version, x.last, x.took_over INTO n FROM @.names x WHERE x.name = of FOR UPDATE;
-    IF NOT FOUND THEN RETURN; END IF;
-    now := (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint;
-    SELECT c.seq INTO mine FROM @.claims c
-    WHERE c.name = of AND c.id = by AND c.token = under AND c.state IN (1, 2) AND c.until > now
-    FOR UPDATE SKIP LOCKED; -- a guarded row is skipped
-    IF NOT FOUND THEN RETURN; END IF;
-    PERFORM FROM @.claims c WHERE c.name = of AND (c.state < 6 AND c.seq <> mine OR c.state = 6 AND c.origin <> '');
-    IF FOUND THEN RETURN; END IF;
-    SELECT c.seq, c.id, c.until, c.units = c.capacity AS whole INTO head FROM @.claims c
-    WHERE c.name = of AND c.state = 6 ORDER BY c.seq LIMIT 1;
-    IF head.seq IS NULL THEN
-        UPDATE @.names x SET version = n.version + 1, touched = now WHERE x.name = of;
-        DELETE FROM @.claims c WHERE c.name = of AND c.seq = mine;
-        version := n.version + 1;
-        took_over := n.took_over;
-        RETURN NEXT;
-        RETURN;
-    END IF;
-    IF NOT head.whole OR head.until <= now THEN RETURN; END IF;
-    version := n.version + 1;
-    took_over := false;
-    next := head.id;
-    place := head.seq;
-    token := n.last + 1;
-    until := least(now + most, head.until);
-    ttl := until - now;
-    dead := n.took_over;
-    UPDATE @.names x SET version = hand_on.version, last = hand_on.token, took_over = false, touched = now WHERE x.name = of;
-    DELETE FROM @.claims c WHERE c.name = of AND c.seq = mine;
-    UPDATE @.claims c SET state = 2, token = hand_on.token, fence = hand_on.token, since = now, until = hand_on.until, took_over = dead
-    WHERE c.name = of AND c.seq = place;
-    PERFORM pg_catalog.pg_notify(channel, pg_catalog.concat_ws(' ', 'h',
-        pg_catalog.encode(pg_catalog.substr(pg_catalog.sha256(next), 1, 16), 'hex'), place, token, token, ttl, until, dead::int));
-    RETURN NEXT;
-END $$;
+-- Tells whether a transaction relies on the claims on this name with this fence. If
+-- none does, none can before the end of the caller's transaction.
+CREATE FUNCTION @.pinned(name text, fence bigint) RETURNS boolean LANGUAGE sql AS $$
+    SELECT fence <> 0 AND NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('@.names ' || name, fence))
+$$;

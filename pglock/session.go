@@ -39,6 +39,8 @@ type session struct {
 	pooled bool   // the server behind it may be another for every transaction
 	local  string // what a transaction sets for itself behind a pooler
 	pid    uint32
+
+	prepared bool // the statements of shortcuts
 }
 
 // connect opens a session, and refuses a standby.
@@ -171,8 +173,14 @@ func (s *session) run(ctx context.Context, sql string, args []any, each func(pgx
 	b.Queue(s.local)
 	b.Queue(sql, args...)
 	b.Queue("COMMIT")
-	err := s.batch(ctx, &b, each)
+	return s.rolledBack(s.batch(ctx, &b, each))
+}
+
+// rolledBack ends what may be left of a transaction that failed with err.
+func (s *session) rolledBack(err error) error {
 	if err != nil && !s.IsClosed() && s.PgConn().TxStatus() != 'I' {
+		ctx, cancel := context.WithTimeout(context.Background(), callWait)
+		defer cancel()
 		if _, e := s.PgConn().Exec(ctx, "ROLLBACK").ReadAll(); e != nil {
 			s.drop()
 			return errors.Join(err, e)

@@ -2,172 +2,266 @@ package pglock
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dibslock/dibs/driver"
 )
 
-// maxMemories is how many names a client remembers.
-const maxMemories = 10_000
+// maxCrowded is how many names a client remembers as contended.
+const maxCrowded = 10_000
 
-// memories are what this client knows of names: what it has written itself, or read.
-// Another client may have changed them since; the version tells.
-type memories struct {
-	mu  sync.Mutex // guards all
-	all map[string]*memory
+// crowded are the names that others wanted or had when this client met them last:
+// there the usual shortcuts would fail.
+type crowded struct {
+	mu    sync.Mutex // guards names
+	names map[string]bool
 }
 
-// A memory is what was known of a name that is free and not waited for: the usual
-// case of a lock that nobody contends for.
-type memory struct {
-	version  int64
-	tookOver bool
+func (k *crowded) set(name string, yes bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case !yes:
+		delete(k.names, name)
+	case len(k.names) >= maxCrowded:
+		clear(k.names)
+		fallthrough
+	default:
+		k.names[name] = true
+	}
+}
+
+func (k *crowded) has(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.names[name]
 }
 
 // A shortcut is an operation in one statement. It does nothing unless the name is
-// still what it was remembered to be; then its answer is a yes.
+// what it usually is; then its answer is a yes.
 type shortcut struct {
 	sql  string
-	args []any
-	// read reads the row that says that it was done, and returns what is to be
-	// remembered of the name, or nil.
-	read func(rows pgx.Rows) (*memory, error)
+	args [][]byte
+	// read reads the row that says that it was done.
+	read func(row [][]byte) error
 }
 
-func newMemories() *memories { return &memories{all: make(map[string]*memory)} }
-
-// note remembers n as it was read, or as it was written.
-func (k *memories) note(n *name, written bool) {
-	version := n.version
-	switch {
-	case written && version == 0:
-		version = n.mark + 1
-	case written:
-		version++
-	}
-	var m *memory
-	if version > 0 && len(n.rows) == 0 {
-		m = &memory{version, n.tookOver}
-	}
-	k.set(n.key, m)
+// An errand is a shortcut under way.
+type errand struct {
+	*exchange
+	did bool
 }
 
-func (k *memories) set(key string, m *memory) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if m == nil {
-		delete(k.all, key)
-		return
-	}
-	if len(k.all) >= maxMemories {
-		clear(k.all)
-	}
-	k.all[key] = m
-}
-
-func (k *memories) get(key string) *memory {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.all[key]
-}
-
-// tryShort does b, if it is one operation that has a shortcut, and tells whether it
-// is answered.
-func (w *writer) tryShort(b *batch) bool {
-	if len(b.ops) != 1 || len(b.ops[0]) != 1 || w.s.opts.Journal || w.session == nil {
-		return false
-	}
-	o := b.ops[0][0]
-	if o.short == nil {
-		return false
-	}
-	cut := o.short(w.s.known.get(o.name))
-	if cut == nil || !w.desk.wants(o) {
-		return false
-	}
-	w.s.known.set(o.name, nil) // unless it is done
-	ctx, cancel := context.WithTimeout(b.ctx, callWait)
-	defer cancel()
-	var now *memory
-	did := false
-	err := w.session.run(ctx, w.s.sql.named(cut.sql), cut.args, func(rows pgx.Rows) (err error) {
-		did = true
-		now, err = cut.read(rows)
-		return err
+func (s *session) errand(c *shortcut) *errand {
+	e := new(errand)
+	e.exchange = s.begin(c.sql, c.args, func(row [][]byte) error {
+		e.did = true
+		return c.read(row)
 	})
-	switch {
-	case err != nil && untouched(err):
+	return e
+}
+
+// serveSelf has the shortcuts of o tried on its caller's goroutine, if nothing else
+// goes on with its name and a connection is free. It tells whether it has seen to o;
+// its answer may come later.
+func (d *desk) serveSelf(o *op) bool {
+	b, w := d.takeSelf(o)
+	if b == nil {
 		return false
-	case err != nil:
-		err = w.judge(err)
-		if w.session == nil && b.ctx.Err() == nil && !driver.Certain(err) {
-			// The connection may have been dead before. The long way finds out, and what
-			// may still be under way finds another version.
-			o.doubt = err
-			return false
-		}
-		w.desk.answer(b, 0, err)
-		return true
-	case !did:
-		return false // it is not what it was, or a guard holds it: the long way tells
 	}
-	w.s.known.set(o.name, now)
-	w.desk.answer(b, 0, nil)
+	cuts := o.short()
+	var e *errand
+	for len(cuts) > 0 {
+		if e = w.session.errand(&cuts[0]); !e.hear(time.Now().Add(moment)) || e.err != nil {
+			break
+		}
+		cuts = cuts[1:]
+		if e.did {
+			d.answer(b, 0, nil)
+			d.putBack(w)
+			return true
+		}
+		e = nil
+	}
+	d.hand(b)
+	d.work.Go(func() { // ends when there is nothing to do
+		if !w.shortcuts(b, cuts, e) {
+			w.serve(b)
+		}
+		b.cancel()
+		d.run(w)
+	})
+	d.work.Done() // of takeSelf
 	return true
 }
 
-// take grants c if the name is free.
-func (m *memory) take(c driver.Claim, g *driver.Grant) *shortcut {
-	if m == nil || c.From != "" {
+// tryShort does b, if it is one operation that has shortcuts, and tells whether it
+// is answered.
+func (w *writer) tryShort(b *batch) bool {
+	if len(b.ops) != 1 || len(b.ops[0]) != 1 || b.ops[0][0].short == nil || w.connect(b.ctx) != nil {
+		return false
+	}
+	o := b.ops[0][0]
+	return w.desk.wants(o) && w.shortcuts(b, o.short(), nil)
+}
+
+// shortcuts tries what is left of an operation's shortcuts, the first of which may be
+// under way already, and tells whether it is answered.
+func (w *writer) shortcuts(b *batch, cuts []shortcut, e *errand) bool {
+	o := b.ops[0][0]
+	for _, c := range cuts {
+		did, err := w.shortcut(b.ctx, &c, e)
+		e = nil
+		switch {
+		case err != nil && untouched(err):
+			return false
+		case err != nil:
+			err = w.judge(err)
+			if w.session == nil && b.ctx.Err() == nil && !driver.Certain(err) {
+				// The connection may have been dead before. The long way finds out, and what
+				// may still be under way finds the name as it was.
+				o.doubt = err
+				return false
+			}
+			w.desk.answer(b, 0, err)
+			return true
+		case did:
+			w.desk.answer(b, 0, nil)
+			return true
+		}
+	}
+	return false // it is not what it usually is, or a guard holds it: the long way tells
+}
+
+// shortcut does one, or what is left of it.
+func (w *writer) shortcut(ctx context.Context, c *shortcut, e *errand) (did bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	if w.session.pooled {
+		err = w.session.runText(ctx, w.s.sql.named(c.sql), c.args, func(row [][]byte) error {
+			did = true
+			return c.read(row)
+		})
+		return did, err
+	}
+	if e == nil {
+		if err := w.session.prepare(ctx, w.s.sql); err != nil {
+			return false, err
+		}
+		e = w.session.errand(c)
+	}
+	for !e.hear(time.Now().Add(slice)) {
+		if err := context.Cause(ctx); err != nil {
+			w.session.drop() // the answer would be another's
+			return false, err
+		}
+	}
+	return e.did, e.err
+}
+
+// prepare prepares the shortcuts' statements, once.
+func (s *session) prepare(ctx context.Context, sql statements) error {
+	if s.prepared {
+		return nil
+	}
+	for _, name := range []string{"takeFree", "giveBack", "handOn"} {
+		if _, err := s.PgConn().Prepare(ctx, name, sql.named(name), nil); err != nil {
+			return err
+		}
+	}
+	s.prepared = true
+	return nil
+}
+
+// runText is run behind a pooler, with arguments and answers in text.
+func (s *session) runText(ctx context.Context, sql string, args [][]byte, read func(row [][]byte) error) error {
+	b := new(pgconn.Batch)
+	b.ExecParams("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil, nil, nil, nil)
+	b.ExecParams(s.local, nil, nil, nil, nil)
+	b.ExecParams(sql, args, nil, nil, nil)
+	b.ExecParams("COMMIT", nil, nil, nil, nil)
+	rs := s.PgConn().ExecBatch(ctx, b)
+	var failed error
+	for i := 0; rs.NextResult(); i++ {
+		r := rs.ResultReader()
+		for r.NextRow() {
+			if i == 2 && failed == nil {
+				failed = read(r.Values())
+			}
+		}
+		if _, err := r.Close(); failed == nil {
+			failed = err
+		}
+	}
+	if err := rs.Close(); failed == nil {
+		failed = err
+	}
+	return s.rolledBack(failed)
+}
+
+// takeFree grants c if the name is free.
+func (t *Table) takeFree(c driver.Claim, g *driver.Grant) []shortcut {
+	if c.From != "" || t.crowded.has(c.Name) {
 		return nil
 	}
 	mode := c.Mode()
-	note := strings.ReplaceAll(c.Note, "\x00", "\uFFFD")
-	return &shortcut{
+	return []shortcut{{
 		sql: "takeFree",
-		args: []any{
-			c.Name, m.version, mode == driver.Shared, mode == driver.Exclusive, []byte(c.ID), int32(c.Units), int32(c.Capacity),
-			micros(c.TTL), micros(c.Patience), micros(c.Keep), micros(c.Delay), m.tookOver, note,
+		args: [][]byte{
+			[]byte(c.Name), truth(mode == driver.Shared), truth(mode == driver.Exclusive), bytea(c.ID), number(int64(c.Units)), number(int64(c.Capacity)),
+			number(micros(c.TTL)), number(micros(c.Keep)), number(micros(c.Delay)), []byte(strings.ReplaceAll(c.Note, "\x00", "\uFFFD")),
 		},
-		read: func(rows pgx.Rows) (*memory, error) {
-			var token int64
-			if err := rows.Scan(&token); err != nil {
-				return nil, err
-			}
-			*g = driver.Grant{Token: uint64(token), TTL: c.TTL, TookOver: m.tookOver}
-			if mode != driver.Counted {
-				g.Fence = g.Token
-			}
-			return nil, nil
+		read: func(row [][]byte) error {
+			token, err1 := strconv.ParseUint(string(row[0]), 10, 64)
+			fence, err2 := strconv.ParseUint(string(row[1]), 10, 64)
+			*g = driver.Grant{Token: token, Fence: fence, TTL: c.TTL, TookOver: string(row[2]) == "t"}
+			return errors.Join(err1, err2)
 		},
-	}
+	}}
 }
 
 // handOn releases c if it is the only claim and is not to be kept, and gives the name
-// to the first in line, if that wants it for itself: whoever holds a name exclusively
-// needs no memory of it.
-func (t *Table) handOn(c driver.Claim) *shortcut {
+// to the first in line, if that wants it for itself.
+func (t *Table) handOn(c driver.Claim) []shortcut {
 	if c.Token == 0 || c.Keep > 0 {
 		return nil
 	}
-	return &shortcut{
-		sql:  "handOn",
-		args: []any{c.Name, []byte(c.ID), int64(c.Token), t.channel, micros(handOver)},
-		read: func(rows pgx.Rows) (*memory, error) {
-			m := new(memory)
-			x := news{kind: newsHanded}
-			var place, token, ttl, until *int64
-			var took *bool
-			if err := rows.Scan(&m.version, &m.tookOver, &x.id, &place, &token, &ttl, &until, &took); err != nil || place == nil {
-				return m, err
-			}
-			x.place, x.until = *place, *until
-			x.grant = driver.Grant{Token: uint64(*token), Fence: uint64(*token), TTL: span(*ttl), TookOver: *took}
-			t.subs.tell(digestOf(string(x.id)), x)
-			return nil, nil
+	own := [][]byte{[]byte(c.Name), bytea(c.ID), number(int64(c.Token))}
+	give := shortcut{
+		sql:  "giveBack",
+		args: own,
+		read: func([][]byte) error {
+			t.crowded.set(c.Name, false)
+			return nil
 		},
 	}
+	hand := shortcut{
+		sql:  "handOn",
+		args: append(own, []byte(t.channel), number(micros(handOver))),
+		read: func(row [][]byte) error {
+			t.crowded.set(c.Name, true)
+			x, id, err := decodeNews(string(row[0]))
+			if err == nil {
+				t.subs.tell(id, x)
+			}
+			return err
+		},
+	}
+	if t.crowded.has(c.Name) {
+		return []shortcut{hand, give}
+	}
+	return []shortcut{give, hand}
 }
+
+func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+func truth(yes bool) []byte { return []byte{"ft"[boolIndex(yes)]} }
+
+func bytea(s string) []byte { return hex.AppendEncode([]byte(`\x`), []byte(s)) }

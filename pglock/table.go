@@ -56,7 +56,7 @@ type Table struct {
 	sql     statements
 	dial    *dialer
 	desk    *desk
-	known   *memories
+	crowded crowded
 	subs    *subs
 	ear     *ear
 	janitor sync.WaitGroup
@@ -101,7 +101,7 @@ func newTable(p *params, opts TableOptions) *Table {
 		opts: opts, schema: p.schema, channel: "dibs." + p.bare,
 		sql:  parseStatements(statementsSQL, p.schema),
 		dial: tableDialer(p),
-		subs: newSubs(), known: newMemories(), slots: make(chan struct{}, calls), spares: spares,
+		subs: newSubs(), crowded: crowded{names: make(map[string]bool)}, slots: make(chan struct{}, calls), spares: spares,
 	}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.desk = newDesk(t)
@@ -158,12 +158,20 @@ func (t *Table) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 			}
 			return err
 		},
-		func(m *memory) *shortcut { return m.take(c, g) })
+		t.shortcut(func() []shortcut { return t.takeFree(c, g) }))
 	t.subs.note(c, err == nil)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	return *g, nil
+}
+
+// shortcut is f, unless the journal is to hear of everything.
+func (t *Table) shortcut(f func() []shortcut) func() []shortcut {
+	if t.opts.Journal {
+		return nil
+	}
+	return f
 }
 
 // AcquireAll asks once for all of cs: it grants all or none.
@@ -261,7 +269,11 @@ func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Proof, e
 			continue
 		}
 		got[i] = new(driver.Proof)
-		ops[i] = &op{name: c.Name, run: func(n *name) error {
+		var short *renewal
+		if c.Token != 0 {
+			short = &renewal{c, got[i]}
+		}
+		ops[i] = &op{name: c.Name, renew: short, run: func(n *name) error {
 			*got[i] = n.renew(c)
 			if errors.Is(got[i].Err, driver.ErrHeld) {
 				t.subs.refused(c, n.now)
@@ -301,7 +313,7 @@ func (t *Table) Release(ctx context.Context, c driver.Claim) error {
 	}
 	err := t.desk.do(ctx, c.Name,
 		func(n *name) error { return n.release(c) },
-		func(*memory) *shortcut { return t.handOn(c) })
+		t.shortcut(func() []shortcut { return t.handOn(c) }))
 	t.subs.note(c, false)
 	t.subs.forget(c)
 	return err

@@ -167,7 +167,7 @@ func TestStandbyIsRefusedAndServesOncePromoted(t *testing.T) {
 	standby := servers.PostgresStandby(t, primary)
 	until(t, "replication", func() bool {
 		db, _, _ := strings.Cut(rawURL[strings.LastIndex(rawURL, "/")+1:], "?")
-		rows, err := standby.Query(db, "SELECT count(*) FROM dibs.claims")
+		rows, err := standby.Query(db, "SELECT count(*) FROM dibs.rows")
 		return err == nil && rows[0][0] == "1"
 	})
 	there := with(t, rawURL, standby.Addr())
@@ -364,7 +364,7 @@ func TestSlowHandOverIsTrustedNoLongerThanItLasts(t *testing.T) {
 			continue
 		}
 		// One machine, one clock.
-		end := value[int64](t, c, "SELECT until FROM dibs.claims WHERE state = 2")
+		end := value[int64](t, c, "SELECT until FROM dibs.rows WHERE state = 2")
 		if trusted := asked + sig.Grant.TTL.Microseconds(); trusted > end {
 			t.Fatalf("the hand-over is trusted for %v longer than it lasts", time.Duration(trusted-end)*time.Microsecond)
 		}

@@ -13,6 +13,9 @@ import (
 // maxLosses is how many losses a feed holds; more are not reported.
 const maxLosses = 256
 
+// maxAsked is of how many waiters it is known when they were refused last.
+const maxAsked = 10_000
+
 // subs are this client's waiters, its holders and the readers of its losses.
 type subs struct {
 	mu    sync.Mutex // guards all below, and sends
@@ -158,7 +161,7 @@ func (s *subs) refused(c driver.Claim, now int64) {
 	id := digestOf(c.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.asked) >= maxMemories {
+	if len(s.asked) >= maxAsked {
 		clear(s.asked) // whoever is told without a grant asks
 	}
 	s.asked[id] = max(s.asked[id], now)

@@ -31,13 +31,11 @@ var errBusy = errors.New("the name is too busy: other clients were faster every 
 
 // serve answers the operations of b.
 func (w *writer) serve(b *batch) {
-	if w.tryShort(b) {
-		return
-	}
 	open := make([]int, len(b.queues)) // those of b that have no answer yet
 	for i := range open {
 		open[i] = i
 	}
+	open = w.renew(b, open)
 	guarded := make(map[string]map[int64]bool)
 	alone := false // one statement for each name, after one of them spoiled another's
 	for round := 0; len(open) > 0; round++ {
@@ -89,10 +87,21 @@ func (w *writer) answer(b *batch, open, part []int, names map[string]*name, writ
 			continue
 		}
 		w.s.tellLocal(n)
-		w.s.known.note(n, written[n.key])
+		w.s.crowded.set(n.key, len(n.rows) > 1 || len(n.rows) == 1 && w.refused(b, i))
 		w.desk.answer(b, i, nil)
 	}
 	return append(rest, open[len(part):]...)
+}
+
+// refused tells whether an operation on b's i-th name was refused: who is there is
+// another.
+func (w *writer) refused(b *batch, i int) bool {
+	for _, o := range b.ops[i] {
+		if errors.Is(o.err, driver.ErrHeld) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *writer) fail(b *batch, open []int, err error) {
@@ -166,7 +175,7 @@ func scan(rows pgx.Rows, names map[string]*name) error {
 		key                                                                string
 		mark, now                                                          int64
 		version, last, readers                                             *int64
-		tookOver                                                           *bool
+		tookOver, lone                                                     *bool
 		seq, token, fence, since, until, ttl, patience, keep, heard, delay *int64
 		state                                                              *int16
 		units, capacity                                                    *int32
@@ -174,7 +183,7 @@ func scan(rows pgx.Rows, names map[string]*name) error {
 		id, origin                                                         []byte
 		note                                                               *string
 	)
-	err := rows.Scan(&key, &mark, &now, &version, &last, &readers, &tookOver,
+	err := rows.Scan(&key, &mark, &now, &version, &last, &readers, &tookOver, &lone,
 		&seq, &state, &id, &token, &fence, &units, &capacity, &since, &until, &ttl, &patience, &keep,
 		&heard, &delay, &died, &took, &origin, &note)
 	if err != nil {
@@ -192,7 +201,7 @@ func scan(rows pgx.Rows, names map[string]*name) error {
 		n.rows = append(n.rows, &row{
 			Name: key, Seq: *seq, State: uint8(*state), ID: id, Token: *token, Fence: *fence, Units: int(*units), Capacity: int(*capacity),
 			Since: *since, Until: *until, TTL: *ttl, Patience: *patience, Keep: *keep, Heard: *heard, Delay: *delay,
-			Died: *died, TookOver: *took, Origin: origin, Note: *note,
+			Died: *died, TookOver: *took, Origin: origin, Note: *note, lone: *lone,
 		})
 	}
 	return nil
@@ -212,6 +221,11 @@ func (w *writer) connect(ctx context.Context) error {
 	}
 	w.session = s
 	return nil
+}
+
+// ready tells whether shortcuts can be used at once.
+func (w *writer) ready() bool {
+	return w.session != nil && !w.session.pooled && w.session.prepared
 }
 
 // judge says what err, of a statement, means for its callers, and lets go of a
@@ -259,7 +273,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// step is a row of what the statement write is told.
+// step is a row of what the statement write is told: a name, and the claim in its
+// own row.
 type stepRow struct {
 	Name     string `json:"name"`
 	Version  int64  `json:"version"`
@@ -267,11 +282,41 @@ type stepRow struct {
 	Readers  int64  `json:"readers"`
 	TookOver bool   `json:"took_over"`
 	Mark     int64  `json:"mark"`
+	Others   int    `json:"others"`
+	Plain    bool   `json:"plain"`
+	*row
 }
 
+// lone is the claim that is to be in n's own row: the one that is there, as long as
+// it lives, or one that is granted now. nil: none.
+func (n *name) lone() *row {
+	if r := n.find(func(r *row) bool { return r.lone }); r != nil {
+		return r
+	}
+	return n.find(func(r *row) bool { return r.taking() && (r.fresh || r.changed && r.is(driver.Handed)) })
+}
+
+// plain tells whether all rows but lone are places of claims that replace none.
+func (n *name) plain(lone *row) bool {
+	return n.find(func(r *row) bool { return r != lone && (r.taking() || len(r.Origin) > 0) }) == nil
+}
+
+// step is what is written of n itself.
+func (n *name) step(lone *row) stepRow {
+	s := stepRow{n.key, n.version, n.last, n.readers, n.tookOver, n.mark, len(n.rows), n.plain(lone), lone}
+	if lone == nil {
+		s.row = &row{}
+	} else {
+		s.Others--
+	}
+	return s
+}
+
+// dropRow is a row to be removed: with a fence, only if nobody relies on it.
 type dropRow struct {
-	Name string `json:"name"`
-	Seq  int64  `json:"seq"`
+	Name  string `json:"name"`
+	Seq   int64  `json:"seq"`
+	Fence int64  `json:"fence"`
 }
 
 type newsRow struct {
@@ -293,13 +338,17 @@ func (w *writer) write(ctx context.Context, steps []*name, guarded map[string]ma
 		events = []event{}
 	)
 	for _, n := range steps {
-		heads = append(heads, stepRow{n.key, n.version, n.last, n.readers, n.tookOver, n.mark})
+		lone := n.lone()
+		heads = append(heads, n.step(lone))
 		for _, r := range n.gone {
-			drops = append(drops, dropRow{n.key, r.Seq})
+			drops = append(drops, dropRow{n.key, r.Seq, r.Fence})
 		}
 		for _, r := range n.rows {
-			if r.fresh || r.changed {
+			switch {
+			case r != lone && (r.fresh || r.changed):
 				puts = append(puts, r)
+			case r == lone && !r.lone && !r.fresh:
+				drops = append(drops, dropRow{n.key, r.Seq, 0}) // it moves
 			}
 		}
 		for _, x := range n.news {
@@ -313,14 +362,9 @@ func (w *writer) write(ctx context.Context, steps []*name, guarded map[string]ma
 		}
 	}
 	sql, args := "write", []any{encode(heads), encode(drops), encode(puts), encode(told), w.s.channel, encode(events), all}
-	if n := steps[0]; len(steps) == 1 && n.version > 0 && len(told)+len(events) == 0 {
-		own := []any{n.key, n.version, n.last, n.readers, n.tookOver, n.now}
-		switch {
-		case len(drops) == 0 && len(puts) == 1:
-			sql, args = "writeOne", append(own, puts[0].values()...)
-		case len(drops) == 1 && len(puts) == 0:
-			sql, args = "removeOne", append(own, drops[0].Seq)
-		}
+	if n := steps[0]; len(steps) == 1 && n.version > 0 && len(told)+len(events)+len(drops) == 0 && len(puts) == 1 && n.onlyWaits(puts[0]) {
+		sql = "writeOne"
+		args = append([]any{n.key, n.version, n.last, int32(heads[0].Others), heads[0].Plain, n.now}, puts[0].values()...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -342,6 +386,11 @@ func (w *writer) write(ctx context.Context, steps []*name, guarded map[string]ma
 		return nil
 	})
 	return written, err
+}
+
+// onlyWaits tells whether n's step is no more than that p takes a place, or waits on.
+func (n *name) onlyWaits(p *row) bool {
+	return p.is(driver.Waiting) && n.find(func(r *row) bool { return r != p && (r.fresh || r.changed) }) == nil
 }
 
 // encode is v as JSON; v is made of what JSON can say.
