@@ -95,4 +95,19 @@ func again(t testing.TB, p *servers.PostgresServer) {
 	if err := p.Restart(); err != nil {
 		t.Fatal(err)
 	}
+
+func TestManyLeases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 30 s, and the race detector's time")
+	}
+	t.Parallel()
+	drivertest.Many(t, fresh(t, "postgres"))
+}
+
+// Not parallel: it measures the process's heap.
+func TestHeapPerLease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the race detector's time")
+	}
+	drivertest.HeapPerLease(t, fresh(t, "postgres"))
 }

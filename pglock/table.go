@@ -122,10 +122,11 @@ func tableDialer(p *params) *dialer {
 			SET search_path = pg_catalog; SET lock_timeout = '1s'; SET statement_timeout = '20s';
 			SET idle_session_timeout = 0; SET synchronous_commit = on;
 			SET jit = off; SET plan_cache_mode = force_generic_plan; SET client_encoding = 'UTF8';
-			SET enable_bitmapscan = off; SET enable_seqscan = off`,
+			SET enable_bitmapscan = off; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`,
 		local: `SELECT pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('lock_timeout', '1s', true),
 			pg_catalog.set_config('statement_timeout', '20s', true), pg_catalog.set_config('enable_bitmapscan', 'off', true),
-			pg_catalog.set_config('jit', 'off', true)`,
+			pg_catalog.set_config('jit', 'off', true), pg_catalog.set_config('enable_hashjoin', 'off', true),
+			pg_catalog.set_config('enable_mergejoin', 'off', true)`,
 	}
 }
 
