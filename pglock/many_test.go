@@ -95,6 +95,7 @@ func again(t testing.TB, p *servers.PostgresServer) {
 	if err := p.Restart(); err != nil {
 		t.Fatal(err)
 	}
+}
 
 func TestManyLeases(t *testing.T) {
 	if testing.Short() {
@@ -102,12 +103,4 @@ func TestManyLeases(t *testing.T) {
 	}
 	t.Parallel()
 	drivertest.Many(t, fresh(t, "postgres"))
-}
-
-// Not parallel: it measures the process's heap.
-func TestHeapPerLease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes the race detector's time")
-	}
-	drivertest.HeapPerLease(t, fresh(t, "postgres"))
 }

@@ -40,7 +40,7 @@ type session struct {
 	local  string // what a transaction sets for itself behind a pooler
 	pid    uint32
 
-	prepared bool // the statements of shortcuts
+	learned bool // the statements of shortcuts are prepared
 }
 
 // connect opens a session, and refuses a standby.

@@ -152,7 +152,7 @@ func (w *writer) shortcut(ctx context.Context, c *shortcut, e *errand) (did bool
 		return did, err
 	}
 	if e == nil {
-		if err := w.session.prepare(ctx, w.s.sql); err != nil {
+		if err := w.session.learn(ctx, w.s.sql); err != nil {
 			return false, err
 		}
 		e = w.session.errand(c)
@@ -166,18 +166,14 @@ func (w *writer) shortcut(ctx context.Context, c *shortcut, e *errand) (did bool
 	return e.did, e.err
 }
 
-// prepare prepares the shortcuts' statements, once.
-func (s *session) prepare(ctx context.Context, sql statements) error {
-	if s.prepared {
+// learn prepares the shortcuts' statements, once.
+func (s *session) learn(ctx context.Context, sql statements) error {
+	if s.learned {
 		return nil
 	}
-	for _, name := range []string{"takeFree", "giveBack", "handOn"} {
-		if _, err := s.PgConn().Prepare(ctx, name, sql.named(name), nil); err != nil {
-			return err
-		}
-	}
-	s.prepared = true
-	return nil
+	err := s.prepare(ctx, sql, []string{"takeFree", "giveBack", "handOn"})
+	s.learned = err == nil
+	return err
 }
 
 // runText is run behind a pooler, with arguments and answers in text.

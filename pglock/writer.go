@@ -225,7 +225,7 @@ func (w *writer) connect(ctx context.Context) error {
 
 // ready tells whether shortcuts can be used at once.
 func (w *writer) ready() bool {
-	return w.session != nil && !w.session.pooled && w.session.prepared
+	return w.session != nil && !w.session.pooled && w.session.learned
 }
 
 // judge says what err, of a statement, means for its callers, and lets go of a
