@@ -57,9 +57,6 @@ func guard(ctx context.Context, tx Tx, lease Fenced, stmts statements) error {
 	if fence == 0 {
 		return driver.Rejectedf(name, "the lease has no fence to guard with")
 	}
-	if err := tx.QueryRow(ctx, stmts.named("pin"), name, int64(fence)).Scan(new(int)); err != nil {
-		return fmt.Errorf("guard %q: %w", name, err)
-	}
 	var micros int64
 	err := tx.QueryRow(ctx, stmts.named("guard"), name, int64(fence)).Scan(&micros)
 	switch {

@@ -7,8 +7,10 @@
 -- and is refused if its version is not the one that the change was worked out
 -- from. So nobody holds a lock of PostgreSQL while a client thinks.
 --
--- A transaction that is to be guarded takes an advisory lock on the claim's name and
--- fence, shared; whoever removes the claim tries for it exclusively (pinned).
+-- A claim's row is also what a transaction locks FOR KEY SHARE to be guarded: it can
+-- be renewed then, but not removed. Whoever removes a claim locks its row FOR UPDATE
+-- first, also if that is a name's own, which stays: so PostgreSQL notes the change as
+-- one of the row's key, and who comes with an old snapshot is refused.
 
 CREATE SCHEMA IF NOT EXISTS @;
 
@@ -144,9 +146,3 @@ CREATE TABLE @.fences (
 -- Writers step their fence by two, so the numbers do: no reader's token may be one
 -- that a writer has had.
 CREATE SEQUENCE @.tokens INCREMENT BY 2;
-
--- Tells whether a transaction relies on the claims on this name with this fence. If
--- none does, none can before the end of the caller's transaction.
-CREATE FUNCTION @.pinned(name text, fence bigint) RETURNS boolean LANGUAGE sql AS $$
-    SELECT fence <> 0 AND NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('@.names ' || name, fence))
-$$;

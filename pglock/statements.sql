@@ -34,13 +34,24 @@ WITH step AS MATERIALIZED (
 ), now AS MATERIALIZED (
     SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS t
 ), drops AS MATERIALIZED (
-    SELECT * FROM pg_catalog.json_to_recordset($2::json) AS d (name text, seq bigint, fence bigint)
+    SELECT * FROM pg_catalog.json_to_recordset($2::json) AS d (name text, seq bigint, fence bigint, lone boolean)
 ), old AS MATERIALIZED (
     -- In order, so that two writers never wait for each other.
     SELECT n.name FROM @.names n JOIN step s ON s.name = n.name AND s.version = n.version
     ORDER BY n.name FOR NO KEY UPDATE OF n
+), alone AS MATERIALIZED (
+    SELECT n.name, n.seq FROM @.names n JOIN drops d ON d.name = n.name AND d.lone AND d.fence <> 0
+    WHERE n.name IN (SELECT o.name FROM old o)
+    FOR UPDATE OF n SKIP LOCKED
+), doomed AS MATERIALIZED (
+    SELECT c.name, c.seq FROM @.claims c JOIN drops d ON d.name = c.name AND d.seq = c.seq AND d.fence <> 0
+    WHERE c.name IN (SELECT o.name FROM old o)
+    FOR UPDATE OF c SKIP LOCKED
 ), guarded AS MATERIALIZED (
-    SELECT x.name, x.seq FROM (SELECT d.* FROM drops d JOIN old o ON o.name = d.name OFFSET 0) x WHERE @.pinned(x.name, x.fence)
+    SELECT d.name, d.seq FROM drops d
+    WHERE d.fence <> 0 AND d.name IN (SELECT o.name FROM old o)
+      AND NOT EXISTS (SELECT 1 FROM alone x WHERE x.name = d.name AND x.seq = d.seq)
+      AND NOT EXISTS (SELECT 1 FROM doomed x WHERE x.name = d.name AND x.seq = d.seq)
 ), go AS MATERIALIZED (
     SELECT s.* FROM step s
     WHERE (s.name IN (SELECT o.name FROM old o) AND s.name NOT IN (SELECT g.name FROM guarded g)
@@ -128,31 +139,36 @@ RETURNING n.token, n.fence, n.by_force;
 -- if the server's power fails before it is on the disk, and the claim ends by its
 -- TTL; whatever is granted later is on the disk after it. So the commit does not
 -- wait for the disk.
-UPDATE @.names n SET version = n.version + 1, state = 0
-WHERE n.name = $1 AND n.id = $2::bytea AND n.token = $3::int8 AND n.state BETWEEN 1 AND 2 AND n.others = 0
-  AND n.until > (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
-  AND NOT @.pinned(n.name, n.fence)
+WITH x AS MATERIALIZED (
+    SELECT n.name FROM @.names n
+    WHERE n.name = $1 AND n.id = $2::bytea AND n.token = $3::int8 AND n.state BETWEEN 1 AND 2 AND n.others = 0
+      AND n.until > (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
+    FOR UPDATE SKIP LOCKED -- a guarded row is skipped
+)
+UPDATE @.names n SET version = n.version + 1, state = 0 FROM x WHERE n.name = x.name
 RETURNING pg_catalog.set_config('synchronous_commit', 'off', true);
 
 --: handOn
 -- Releases a claim, and hands the name to the first in line, if it is alive and wants
 -- it for itself, and there are but places of claims that replace none. What is in
--- claims was so at the version that it was read with, and the name still has it. $4
+-- claims was so at the version that it was read with (s), and the name still has it
+-- once it is locked (n); a guarded one is skipped. $4
 -- is the channel, $5 how long the claim lives until it is heard of. It yields the
 -- news, which it has told.
 WITH h AS MATERIALIZED (
-    SELECT n.version, n.fence AS pin, n.last + 1 AS next, n.took_over AS dead, t.now, least(t.now + $5::int8, c.until) AS ends, c.*
+    SELECT n.version, n.last + 1 AS next, n.took_over AS dead, t.now, least(t.now + $5::int8, c.until) AS ends, c.*
     FROM (SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) t
-    CROSS JOIN @.names n
-    CROSS JOIN LATERAL (SELECT * FROM @.claims c WHERE c.name = n.name ORDER BY c.seq LIMIT 1) c
-    WHERE n.name = $1 AND n.id = $2::bytea AND n.token = $3::int8 AND n.state BETWEEN 1 AND 2 AND n.until > t.now
+    CROSS JOIN @.names s CROSS JOIN @.names n
+    CROSS JOIN LATERAL (SELECT * FROM @.claims c WHERE c.name = s.name ORDER BY c.seq LIMIT 1) c
+    WHERE s.name = $1 AND n.name = $1 AND n.version = s.version AND n.id = $2::bytea AND n.token = $3::int8 AND n.state BETWEEN 1 AND 2 AND n.until > t.now
       AND n.others > 0 AND n.plain AND c.units = c.capacity AND c.until > t.now
+    FOR UPDATE OF n SKIP LOCKED
 ), u AS (
     UPDATE @.names n SET version = n.version + 1, last = h.next, took_over = false, touched = h.now, others = n.others - 1,
         seq = h.seq, state = 2, id = h.id, token = h.next, fence = h.next, units = h.units, capacity = h.capacity, since = h.now,
         until = h.ends, ttl = h.ttl, patience = h.patience, keep = h.keep, heard = h.heard, delay = h.delay, died = false,
         by_force = h.dead, origin = '', note = h.note
-    FROM h WHERE n.name = $1 AND n.version = h.version AND NOT @.pinned(n.name, h.pin)
+    FROM h WHERE n.name = $1 AND n.version = h.version
     RETURNING h.seq, pg_catalog.concat_ws(' ', 'h', pg_catalog.encode(pg_catalog.substr(pg_catalog.sha256(h.id), 1, 16), 'hex'),
         h.seq, h.next, h.next, h.ends - h.now, h.ends, h.dead::int) AS news
 ), d AS (
@@ -259,18 +275,14 @@ DELETE FROM @.records WHERE key IN (
 --: sweepEvents
 DELETE FROM @.events WHERE seq <= (SELECT max(seq) FROM @.events) - $1;
 
---: pin
--- Has nobody remove the claims on the name $1 with the fence $2 before the end of this
--- transaction. It waits for whoever is removing them right now.
-SELECT 1 FROM pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended('@.names ' || $1::text, $2));
-
 --: guard
--- Whether there is a live claim with that fence, and for how long. A row is locked
--- too: above READ COMMITTED what is seen may be old, and then that fails.
+-- Locks the rows of the live claims that carry a fence, so that nobody can take
+-- the name over before the transaction ends. A row that is skipped is being
+-- removed right now.
 WITH n AS (
-    SELECT n.until FROM @.names n WHERE n.name = $1 AND n.fence = $2 AND n.state IN (1, 2) FOR KEY SHARE
+    SELECT n.until FROM @.names n WHERE n.name = $1 AND n.fence = $2 AND n.state IN (1, 2) FOR KEY SHARE SKIP LOCKED
 ), c AS (
-    SELECT c.until FROM @.claims c WHERE c.name = $1 AND c.fence = $2 AND c.state IN (1, 2) FOR KEY SHARE
+    SELECT c.until FROM @.claims c WHERE c.name = $1 AND c.fence = $2 AND c.state IN (1, 2) FOR KEY SHARE SKIP LOCKED
 )
 SELECT a.until - t.now
 FROM (SELECT until FROM n UNION ALL SELECT until FROM c) a,

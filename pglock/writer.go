@@ -317,6 +317,7 @@ type dropRow struct {
 	Name  string `json:"name"`
 	Seq   int64  `json:"seq"`
 	Fence int64  `json:"fence"`
+	Lone  bool   `json:"lone"`
 }
 
 type newsRow struct {
@@ -341,14 +342,14 @@ func (w *writer) write(ctx context.Context, steps []*name, guarded map[string]ma
 		lone := n.lone()
 		heads = append(heads, n.step(lone))
 		for _, r := range n.gone {
-			drops = append(drops, dropRow{n.key, r.Seq, r.Fence})
+			drops = append(drops, dropRow{n.key, r.Seq, r.Fence, r.lone})
 		}
 		for _, r := range n.rows {
 			switch {
 			case r != lone && (r.fresh || r.changed):
 				puts = append(puts, r)
 			case r == lone && !r.lone && !r.fresh:
-				drops = append(drops, dropRow{n.key, r.Seq, 0}) // it moves
+				drops = append(drops, dropRow{n.key, r.Seq, 0, false}) // it moves
 			}
 		}
 		for _, x := range n.news {
