@@ -2,8 +2,10 @@ package redislock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -18,7 +20,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if c.From != "" {
 		life = ""
 	}
-	m, err := s.confirmed(ctx, c, s.pack(c), life)
+	m, err := s.confirmed(ctx, c, about{s.pack(c), life, s.queueing(c)})
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -31,6 +33,26 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		a.grant.Fence = a.grant.Token
 	}
 	return a.grant, nil
+}
+
+// queueing is what acquire.lua wants to know of a claim that may wait: its
+// patience and where its waiter hears; "" if its place has no short form.
+func (s *Store) queueing(c driver.Claim) string {
+	if s.keys.plain || c.Patience == 0 || c.Units != c.Capacity || c.From != "" || c.Keep != 0 || c.Delay != 0 || c.Barging {
+		return ""
+	}
+	last := s.waits.Load()
+	if last == nil || last.patience != c.Patience {
+		last = &waits{c.Patience, fmt.Sprintf("%d %d %s ", micros(c.Patience), len(s.inbox.channel), s.inbox.channel)}
+		s.waits.Store(last)
+	}
+	return last.text
+}
+
+// waits is what queueing returned last. Most claims of a program have the same.
+type waits struct {
+	patience time.Duration
+	text     string
 }
 
 // AcquireAll asks once for all of cs: it grants all or none, in one step.

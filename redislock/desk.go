@@ -26,6 +26,7 @@ import (
 type desk struct {
 	store  *Store
 	script *script
+	width  int // how many arguments the script wants about a claim
 
 	mu   sync.Mutex // guards what follows, and every errand
 	busy int        // calls under way
@@ -40,13 +41,16 @@ const (
 // An errand is a call that waits for others. It does not keep its caller's ctx,
 // which another call may have once that one has left.
 type errand struct {
-	name      string
-	what, how string // the script's two arguments about the claim
-	answer    rueidis.RedisMessage
-	err       error
-	done      chan struct{} // capacity 1
-	batch     *batch        // nil: still in line
+	name   string
+	about  about
+	answer rueidis.RedisMessage
+	err    error
+	done   chan struct{} // capacity 1
+	batch  *batch        // nil: still in line
 }
+
+// about has a script's arguments about one claim, as many as that script wants.
+type about [3]string
 
 // A batch is some errands under way in one call.
 type batch struct {
@@ -58,7 +62,7 @@ type batch struct {
 var errands = sync.Pool{New: func() any { return &errand{done: make(chan struct{}, 1)} }}
 
 // call asks about one claim on name.
-func (d *desk) call(ctx context.Context, name, what, how string) (rueidis.RedisMessage, error) {
+func (d *desk) call(ctx context.Context, name string, a about) (rueidis.RedisMessage, error) {
 	if err := d.store.enter(ctx); err != nil {
 		return rueidis.RedisMessage{}, err
 	}
@@ -68,13 +72,13 @@ func (d *desk) call(ctx context.Context, name, what, how string) (rueidis.RedisM
 		d.busy++
 		if d.busy == 1 {
 			d.mu.Unlock()
-			m, err := d.alone(ctx, name, what, how)
+			m, err := d.alone(ctx, name, a)
 			d.next()
 			return m, err
 		}
 	}
 	e := errands.Get().(*errand)
-	e.name, e.what, e.how = name, what, how
+	e.name, e.about = name, a
 	d.line = append(d.line, e)
 	d.mu.Unlock()
 	if leads {
@@ -94,10 +98,10 @@ func (d *desk) call(ctx context.Context, name, what, how string) (rueidis.RedisM
 }
 
 // alone is a call about one claim.
-func (d *desk) alone(ctx context.Context, name, what, how string) (rueidis.RedisMessage, error) {
+func (d *desk) alone(ctx context.Context, name string, a about) (rueidis.RedisMessage, error) {
 	s, p := d.store, papers.Get().(*paper)
 	p.keys = s.on(p.keys[:0], name)
-	p.args = s.with(name, append(p.args[:0], "1", what, how)...)
+	p.args = s.with(name, append(append(p.args[:0], "1"), a[:d.width]...)...)
 	m, err := s.eval(ctx, d.script, name, p.keys, p.args)
 	papers.Put(p) // what was sent is a copy
 	return m, err
@@ -161,10 +165,10 @@ func (d *desk) send(ctx context.Context, b *batch) {
 func (d *desk) ask(ctx context.Context, b *batch) {
 	s, n := d.store, len(b.all)
 	names := make([]string, n)
-	args := append(make([]string, 0, 3*n+1), strconv.Itoa(n))
+	args := append(make([]string, 0, (d.width+1)*n+1), strconv.Itoa(n))
 	for i, e := range b.all {
 		names[i] = e.name
-		args = append(args, e.what, e.how)
+		args = append(args, e.about[:d.width]...)
 	}
 	if n == 1 {
 		m, err := s.eval(ctx, d.script, names[0], s.on(nil, names...), s.withAll(names, args))
@@ -177,7 +181,7 @@ func (d *desk) ask(ctx context.Context, b *batch) {
 		case err == nil:
 			e.tell(answers[i], nil)
 		case driver.Certain(err): // the server did not run it, and perhaps for the sake of one name
-			e.tell(d.alone(ctx, e.name, e.what, e.how))
+			e.tell(d.alone(ctx, e.name, e.about))
 		default:
 			e.tell(rueidis.RedisMessage{}, err)
 		}

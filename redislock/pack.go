@@ -130,4 +130,83 @@ func packProof(c driver.Claim, s *spans) string {
 	return rueidis.BinaryString(append(p, ' ').short(c, s))
 }
 
+// An unpacker reads what a packer has built. The first element that is not as
+// expected makes all that follow zero, and err tells.
+type unpacker struct {
+	rest string
+	err  error
+}
+
+// take takes n bytes.
+func (u *unpacker) take(n int) string {
+	if u.err == nil && n > len(u.rest) {
+		u.err = errShort
+	}
+	if u.err != nil {
+		return ""
+	}
+	s := u.rest[:n]
+	u.rest = u.rest[n:]
+	return s
+}
+
+// big reads n bytes as a number, the highest first.
+func (u *unpacker) big(n int) (x int64) {
+	for _, b := range []byte(u.take(n)) {
+		x = x<<8 | int64(b)
+	}
+	return x
+}
+
+func (u *unpacker) text() string {
+	switch b := u.big(1); {
+	case b&0xe0 == 0xa0:
+		return u.take(int(b & 0x1f))
+	case b == 0xd9:
+		return u.take(int(u.big(1)))
+	case b == 0xda:
+		return u.take(int(u.big(2)))
+	}
+	u.fail()
+	return ""
+}
+
+func (u *unpacker) number() int64 {
+	switch b := u.big(1); {
+	case b < 128:
+		return b
+	case b == 0xcf:
+		return u.big(8)
+	}
+	u.fail()
+	return 0
+}
+
+func (u *unpacker) fail() {
+	if u.err == nil {
+		u.err = errShort
+	}
+}
+
+// claim reads what packClaim wrote behind the head: what others may see of it.
+func (u *unpacker) claim() (c driver.Claim) {
+	if u.take(3) != "\xdc\x00\x13" { // an array of 19
+		u.fail()
+	}
+	for range 3 {
+		u.text()
+	}
+	c.Units, c.Capacity = int(u.number()), int(u.number())
+	for range 4 {
+		u.number()
+	}
+	c.TTL = time.Duration(u.number()) * time.Microsecond
+	for range 4 {
+		u.number()
+	}
+	u.text() // its channel
+	c.Note = u.text()
+	return c
+}
+
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -20,7 +20,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Keep > 0 {
 		grace = ""
 	}
-	m, err := s.backs.call(ctx, c.Name, packHeld(c, spans), grace)
+	m, err := s.backs.call(ctx, c.Name, about{packHeld(c, spans), grace})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -68,10 +69,13 @@ func (w *words) next() (word string) {
 	return word
 }
 
-func (w *words) number() uint64 {
-	n, err := strconv.ParseUint(w.next(), 10, 64)
-	if w.err == nil {
-		w.err = err
+func (w *words) number() uint64 { return number(w.next(), &w.err) }
+
+// number reads digits; an error goes where the first one goes.
+func number(s string, first *error) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if *first == nil {
+		*first = err
 	}
 	return n
 }
@@ -151,6 +155,8 @@ func readFields(name, first string, f fields) (a answer) {
 		}
 		e.Holder = f.holder(name)
 		a.err = e
+	case "waits":
+		a.err, f.err = readWaits(name, about, f)
 	case "nothing":
 		a.err = &driver.NotHeldError{Name: name, By: f.holder(name)}
 	case "revoked":
@@ -181,3 +187,37 @@ func readGrant(s string) (g driver.Grant, err error) {
 	g.TookOver = took == "1"
 	return g, err
 }
+
+// readWaits reads the refusal of a claim that has a place now: "<seconds>
+// <microseconds>" of the server's clock, its number, and the state of the name in
+// the short form of lib.lua.
+func readWaits(name, about string, f fields) (*driver.HeldError, error) {
+	at := words{rest: about}
+	now := at.number() * 1e6
+	now += at.number()
+	e := &driver.HeldError{Name: name, Place: f.number()}
+	w := words{rest: strings.TrimPrefix(f.text(), "h")}
+	ends := w.number()
+	w.next() // the end of the line's keys
+	granted := w.number()
+	w.next() // when it was heard of
+	h := &driver.Holder{Name: name, State: driver.State(w.number())}
+	w.next() // whether it took over
+	h.Token = number(strings.TrimPrefix(w.next(), "f"), &w.err) * 1e6
+	h.Token += w.number()
+	w.next() // its life
+	w.next() // its grace
+	id := w.number()
+	if err := cmp.Or(at.err, f.err, w.err); err != nil || id >= uint64(len(w.rest)) {
+		return nil, cmp.Or(err, errShort)
+	}
+	u := unpacker{rest: w.rest[id+1:]}
+	c := u.claim()
+	h.Fence, h.Age, h.Left = h.Token, since(granted, now), since(now, ends)
+	h.Units, h.Capacity, h.TTL, h.Note = c.Units, c.Capacity, c.TTL, c.Note
+	e.Holder, e.RetryAfter = h, max(time.Millisecond, h.Left)
+	return e, u.err
+}
+
+// since is how long before b a was; both are microseconds.
+func since(a, b uint64) time.Duration { return time.Duration(int64(b-a)) * time.Microsecond }

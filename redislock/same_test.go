@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,11 @@ func TestAnswersAsTheReferenceDoes(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
-			compare(t, open(t, r.Addr(), space()+[]string{"", "&journal=on"}[seed%2]), memlock.New(memlock.Options{}), rand.New(rand.NewPCG(seed, 1)))
+			params := space()
+			if seed%4 == 2 { // the clock is behind the mark
+				do(t, r, "SET", strings.TrimPrefix(params, "prefix=")+":mark", "7000000000000000")
+			}
+			compare(t, open(t, r.Addr(), params+[]string{"", "&journal=on"}[seed%2]), memlock.New(memlock.Options{}), rand.New(rand.NewPCG(seed, 1)))
 		})
 	}
 }
@@ -72,6 +77,86 @@ func compare(t *testing.T, a, b driver.Store, rnd *rand.Rand) {
 		}
 		if said[0] != said[1] {
 			t.Fatalf("%s\nredis: %s\nmemlock: %s", story, said[0], said[1])
+		}
+	}
+}
+
+// TestACrowdIsAnsweredAsByTheReference does what a crowd does that locks and
+// unlocks, which mostly goes the short way in the scripts.
+func TestACrowdIsAnsweredAsByTheReference(t *testing.T) {
+	r := servers.SharedRedis(t)
+	const acquire, release, byID, renew = 0, 5, 6, 8
+	for _, change := range []func(*driver.Claim){
+		func(*driver.Claim) {},
+		func(c *driver.Claim) { c.Keep = time.Hour },
+		func(c *driver.Claim) { c.Delay = time.Hour },
+		func(c *driver.Claim) { c.Capacity = driver.Unlimited },
+		func(c *driver.Claim) { c.Units, c.Capacity = 2, 2 },
+		func(c *driver.Claim) { c.Barging = true },
+	} {
+		for _, params := range []string{"", "&journal=on"} {
+			for _, odd := range []string{"", "a", "b", "c", "d"} { // the one that is changed; "": all
+				s := open(t, r.Addr(), space()+params)
+				twins := []*twin{{Store: s, tokens: make(map[string]uint64)}, {Store: memlock.New(memlock.Options{}), tokens: make(map[string]uint64)}}
+				var story strings.Builder
+				for _, step := range []struct {
+					op int
+					id string
+				}{
+					{acquire, "a"},
+					{acquire, "a"},
+					{acquire, "b"},
+					{acquire, "c"},
+					{acquire, "a"},
+					{acquire, "c"},
+					{release, "a"},
+					{acquire, "b"},
+					{acquire, "a"},
+					{acquire, "d"},
+					{release, "b"},
+					{release, "b"},
+					{renew, "c"},
+					{acquire, "b"},
+					{byID, "d"},
+					{release, "c"},
+					{acquire, "a"},
+					{acquire, "c"},
+					{release, "a"},
+					{acquire, "b"},
+					{release, "b"},
+					{acquire, "c"},
+					{release, "c"},
+					{acquire, "d"},
+					{release, "d"},
+					{acquire, "a"},
+					{acquire, "b"},
+					{release, "a"},
+					{acquire, "b"},
+					{release, "b"},
+					{acquire, "c"},
+					{release, "c"},
+					{acquire, "a"},
+					{acquire, "b"},
+					{release, "a"},
+					{renew, "b"},
+					{release, "b"},
+					{acquire, "c"},
+					{release, "c"},
+				} {
+					c := driver.Claim{Name: "name", ID: step.id, Units: 1, Capacity: 1, TTL: time.Hour, Patience: time.Hour, Note: "note " + step.id}
+					if odd == "" || odd == step.id {
+						change(&c)
+					}
+					story.WriteString(fmt.Sprintf(" %d%s", step.op, step.id))
+					var said []string
+					for _, w := range twins {
+						said = append(said, w.do(step.op, c, false)+"\n"+w.listed(t))
+					}
+					if said[0] != said[1] {
+						t.Fatalf("%s %q, changed %q:%s\nredis: %s\nmemlock: %s", params, odd, fmt.Sprint(c), story.String(), said[0], said[1])
+					}
+				}
+			}
 		}
 	}
 }

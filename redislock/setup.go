@@ -12,7 +12,7 @@ import (
 // that the client sends by itself. info is for Diagnose.
 const (
 	needed = "+evalsha +eval +get +set +del +time +incr +pttl +pexpire +pexpireat +pexpiretime +publish +subscribe +ping +select " +
-		"+hget +hset +hdel +hmget +lindex +lpop +lrange +lrem +rpush +scan +xadd +xrange +info"
+		"+hget +hset +hsetnx +hdel +hmget +lindex +lpop +lpush +lrange +lrem +rpop +rpush +scan +xadd +xrange +info"
 	neededOfMaster  = " +role"
 	neededOfCluster = " +cluster|info +cluster|slots +asking +spublish +ssubscribe"
 

@@ -140,6 +140,9 @@ func lines(ctx context.Context, a, b driver.Store, name string) error {
 		return err
 	}
 	defer stop()
+	if _, err := b.Acquire(ctx, waiters[1]); !errors.Is(err, driver.ErrHeld) { // it asks again
+		return fmt.Errorf("a place, again: %w", err)
+	}
 	if _, err := b.Renew(ctx, waiters[:1]); err != nil { // the last ask before the hand-over
 		return err
 	}
@@ -165,7 +168,30 @@ func lines(ctx context.Context, a, b driver.Store, name string) error {
 		return err
 	}
 	waiters[0].Token = g.Token
-	return b.Release(ctx, waiters[0])
+	if err := b.Release(ctx, waiters[0]); err != nil {
+		return err
+	}
+	return upgrade(ctx, a, name+"/upgrade")
+}
+
+// upgrade has one of two readers wait until it is alone.
+func upgrade(ctx context.Context, a driver.Store, name string) error {
+	one, two := drivertest.Mutex(name, time.Minute), drivertest.Mutex(name, time.Minute)
+	one.Capacity, two.Capacity = driver.Unlimited, driver.Unlimited
+	for _, c := range []driver.Claim{one, two} {
+		if _, err := a.Acquire(ctx, c); err != nil {
+			return err
+		}
+	}
+	up := drivertest.Mutex(name, time.Minute)
+	up.From, up.Patience = one.ID, time.Minute
+	if _, err := a.Acquire(ctx, up); !errors.Is(err, driver.ErrHeld) {
+		return fmt.Errorf("a place that grows: %w", err)
+	}
+	if err := a.Release(ctx, two); err != nil {
+		return err
+	}
+	return a.Release(ctx, up)
 }
 
 func operators(ctx context.Context, a, _ driver.Store, name string) error {

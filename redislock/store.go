@@ -26,6 +26,7 @@ type Store struct {
 	borrowed bool                  // the way to the server is the user's own client
 	replicas int                   // how many have to confirm a grant
 	spans    atomic.Pointer[spans] // those of the newest request
+	waits    atomic.Pointer[waits] // and how it may wait
 
 	end     sync.Once
 	closed  chan struct{} // closed by Close
@@ -35,7 +36,8 @@ type Store struct {
 // furnish gives s what every store has.
 func (s *Store) furnish() *Store {
 	s.inbox = newInbox(s.keys)
-	s.asks, s.backs = &desk{store: s, script: acquireScript}, &desk{store: s, script: releaseScript}
+	s.asks = &desk{store: s, script: acquireScript, width: 3}
+	s.backs = &desk{store: s, script: releaseScript, width: 2}
 	return s
 }
 

@@ -5,14 +5,16 @@
 -- KEYS[2...]   the names, one for each claim, not distinct
 -- KEYS[last]   the journal, if it is on
 -- ARGV[1]      how many claims there are
--- ARGV[2...]   for each the claim, as a request (see lib.lua), and its life (see
---              lib.lua); '': it replaces another
+-- ARGV[2...]   for each the claim, as a request (see lib.lua), then its life (see
+--              lib.lua); '': it replaces another. Then, if it may wait and has a
+--              short form for that, "<patience> <length of channel> <channel> ", or ''
 -- ARGV[...]    then the names in plain, if the journal is on
 --
 -- Replies, for each claim; if there is one, this alone
 --   token, a number                          the name was idle
 --   "granted <token> <fence> <took over>"
 --   "held <retry after> <reserved> <deadlock>", place [, holder]
+--   "waits <seconds> <microseconds>", place, state    it is the name's in short form, at this time
 --   nothing [, holder]       the claim to replace is not held
 --   revoked                  the claim to replace was revoked
 --   other                    the ID stands for another claim
@@ -33,8 +35,8 @@ if not J then
   local first = s * 1000000 + us
   local token, last = first, nil
   for i = 1, count do
-    local life = ARGV[2 * i + 1]
-    v = life ~= '' and redis.pcall('SET', KEYS[i + 1], 'f' .. s .. ' ' .. us .. ' ' .. ARGV[2 * i], 'PX', life, 'NX', 'GET')
+    local life = ARGV[3 * i]
+    v = life ~= '' and redis.pcall('SET', KEYS[i + 1], 'f' .. s .. ' ' .. us .. ' ' .. ARGV[3 * i - 1], 'PX', life, 'NX', 'GET')
     if life == '' then
       -- It takes more.
     elseif not v then
@@ -61,10 +63,60 @@ if not J then
     end
   end
   if slow == 0 then return count == 1 and all[1] or all end
+  -- The next usual case: another has the name, and this one goes to the end of the
+  -- line. It is what judge and queue do if that claim lives, has a short form for
+  -- others that wait and is not this one, and the line's keys last for long enough.
+  local form = count == 1 and ARGV[4] ~= '' and v and string.sub(v, 1, 1)
+  if form == 'h' or form == 'f' then
+    local r, key = ARGV[2], KEYS[2]
+    local own, from = string.match(r, '^%d+ %d+ (%d+) ()')
+    local patience, to = string.match(ARGV[4], '^(%d+) ()')
+    local id, lasts = string.sub(r, from, from + own - 1), first + patience
+    local ends, tail, granted, grace, length, at = -1, 0, nil, 0, 0, 0
+    if form == 'h' then
+      ends, tail, length, at = string.match(v, '^h(%d+) (%d+) %d+ %d+ %d %d f%d+ %d+ %d+ %d+ (%d+) ()')
+    else
+      -- Nobody else waits. That the claim is of one unit of one, without Keep and
+      -- Delay, is seen from how it is packed.
+      local seconds, micros
+      seconds, micros, grace, length, at = string.match(v, '^f(%d+) (%d+) %d+ (%d+) (%d+) ()')
+      local packed = at + length + 1
+      if string.sub(v, packed, packed + 12) == '\220\0\19\160\160\160\1\1\1\0\0\0\207' and string.sub(v, packed + 21, packed + 22) == '\0\0' then
+        ends, tail = (redis.call('PEXPIRETIME', key) - grace) * 1000, lasts + patience / 2
+        granted = seconds .. string.sub('00000' .. micros, -6)
+      end
+    end
+    if first < ends + 0 and lasts <= tail + 0 and string.sub(v, at, at + length - 1) ~= id then
+      local number = s .. string.sub('00000' .. us, -6)
+      local mark = redis.call('SET', M, number, 'GET')
+      if mark and first <= mark + 0 then
+        redis.call('SET', M, mark)
+      else
+        local l, p = key .. ':l', key .. ':p'
+        if granted then
+          v = string.format('h%d %d ', ends, tail) .. granted .. ' ' .. granted .. ' 1 0 ' .. v
+          redis.call('SET', key, v, 'PXAT', string.format('%d', math.ceil(math.max(tail, ends + grace * 1000) / 1000)))
+          redis.call('DEL', l)
+        end
+        local place = 'q' .. string.format('%d', lasts) .. ' ' .. number .. ' ' .. number .. ' ' .. string.sub(ARGV[4], to) .. r
+        local waits = {'waits ' .. s .. ' ' .. us, number, v}
+        if redis.call('RPUSH', l, id) == 1 then -- a new line
+          local ms = string.format('%d', math.ceil(tail / 1000))
+          redis.call('DEL', p)
+          redis.call('HSET', p, id, place)
+          redis.call('PEXPIREAT', l, ms)
+          redis.call('PEXPIREAT', p, ms)
+          return waits
+        end
+        if redis.call('HSETNX', p, id, place) == 1 then return waits end
+        redis.call('RPOP', l) -- it has a place already
+      end
+    end
+  end
 end
 --#lib
 local function ask(i)
-  local c, n = request(ARGV[2 * i]), load(KEYS[i + 1], ARGV[2 * count + 1 + i], count == 1 and v)
+  local c, n = request(ARGV[3 * i - 1]), load(KEYS[i + 1], ARGV[3 * count + 1 + i], count == 1 and v)
   local refused, queues = judge(n, c)
   if not refused then
     refused = take(n, c)

@@ -4,7 +4,7 @@
 -- Needs, from the script: M, the key of the mark, J, the key of the journal or
 -- false, and T, the reply to TIME or nil. Declares the time, the state of names and what may become of it.
 --
--- A name's state is one string, {'d1', took, generation, line, tail, claim...}
+-- A name's state is one string, {'d2', took, generation, line, tail, claim...}
 -- packed: until when the next grant is told of a death (0: none), the fence of
 -- the present generation of readers, whether there is a line (1 or 0), when the
 -- last place of it dies, and the claims by token. Its line is beside it, in keys
@@ -19,6 +19,13 @@
 -- ends when only the grace of that is left: so the key's own time is all that a
 -- proof has to change. A life is a millisecond longer than TTL and grace, since
 -- the server counts a key's time in whole ones.
+--
+-- An exclusive claim that others wait for has a shorter form too, so that most of
+-- what a crowd does needs no state taken apart and put together again: 'h<until>
+-- <tail> <granted> <heard> <state> <took over> ' and then what would be its form
+-- if it were alone. So has its place, 'q<until> <number> <taken> <length of channel>
+-- <channel> <request>'. Both are only of claims without Keep and Delay that take the
+-- place of no other.
 --
 -- Claims, places and the claims of requests are one kind of array. In a place
 -- TOKEN is its number, UNTIL its patience's end and GRANTED when it was taken.
@@ -82,11 +89,17 @@ local function join(s, us)
   return s .. string.sub('00000' .. us, -6)
 end
 
+-- raws has claims as they were asked for, as long as that is all there is to say of
+-- them.
+local raws = {}
+
 -- request reads a claim as it is asked for, from the byte at on.
 local function request(r, at)
-  local length, from = string.match(r, '^%d+ %d+ (%d+) ()', at)
+  if at then r = string.sub(r, at) end
+  local length, from = string.match(r, '^%d+ %d+ (%d+) ()')
   local c = cmsgpack.unpack(string.sub(r, from + length + 1))
   c[ID] = string.sub(r, from, from + length - 1)
+  if c[UNITS] == c[CAP] and c[FROM] == '' and c[KEEP] == 0 and c[DELAY] == 0 then raws[c] = r end
   return c
 end
 
@@ -110,17 +123,29 @@ local function short(n, v)
   return n
 end
 
+-- wanted reads the state of a name that others wait for.
+local function wanted(n, v)
+  local ends, tail, granted, heard, state, took, s, us, at = string.match(v, '^h(%d+) (%d+) (%d+) (%d+) (%d) (%d) f(%d+) (%d+) ()')
+  local c = request(v, at)
+  c[TOKEN] = join(s, us)
+  c[FENCE], c[STATE], c[UNTIL], c[GRANTED] = c[TOKEN], tonumber(state), tonumber(ends), tonumber(granted)
+  c[HEARD], c[TOOK], n.tail = tonumber(heard), tonumber(took), tonumber(tail)
+  n.stored, n.line, n.claims[1] = true, 1, c
+  return n
+end
+
 -- load reads the state of the name at key, which is v if that is known.
 local function load(key, name, v)
   local n = {key = key, name = name, claims = {}, took = 0, gen = '', line = 0, tail = 0, places = {}}
   v = v or call('GET', key)
   if not v then return n end
-  if string.sub(v, 1, 1) == 'f' then
-    local ok = pcall(short, n, v)
+  local form = string.sub(v, 1, 1)
+  if form == 'f' or form == 'h' then
+    local ok = pcall(form == 'f' and short or wanted, n, v)
     if ok then return n end
   end
   local ok, s = pcall(cmsgpack.unpack, v)
-  if not ok or type(s) ~= 'table' or s[1] ~= 'd1' then
+  if not ok or type(s) ~= 'table' or s[1] ~= 'd2' then
     error({err = 'WRONGTYPE the key ' .. key .. ' holds something else than the state of a lock'})
   end
   n.stored, n.took, n.gen, n.line, n.tail = true, s[2], s[3], s[4], s[5]
@@ -152,8 +177,14 @@ local function save(n)
     if n.stored then call('DEL', n.key) end
     return
   end
-  local far = math.max(n.took, n.tail)
-  local s = {'d1', n.took, n.gen, n.line, n.tail}
+  local far, h = math.max(n.took, n.tail), n.claims[1]
+  if n.line == 1 and n.took == 0 and #n.claims == 1 and raws[h] and h[DIED] == 0 and (h[STATE] == HELD or h[STATE] == HANDED) then
+    local v = string.format('h%d %d %d %d %d %d f%s %d ', h[UNTIL], n.tail, h[GRANTED], h[HEARD], h[STATE], h[TOOK],
+      string.sub(h[TOKEN], 1, -7), string.sub(h[TOKEN], -6) + 0) .. raws[h]
+    call('SET', n.key, v, 'PXAT', millis(math.max(far, h[UNTIL] + tomb(h))))
+    return
+  end
+  local s = {'d2', n.took, n.gen, n.line, n.tail}
   for i, h in ipairs(n.claims) do
     s[i + 5] = h
     local last = gone(h)
@@ -267,6 +298,7 @@ end
 
 -- prove makes h live for ttl from now; it never shortens.
 local function prove(n, h, ttl)
+  if ttl ~= h[TTL] then raws[h] = nil end
   h[STATE], h[TTL] = HELD, ttl
   h[UNTIL] = math.max(h[UNTIL], now + ttl)
   if h[HEARD] == 0 then h[HEARD] = now end

@@ -11,12 +11,27 @@ local function dies(n, p)
   return p[UNTIL]
 end
 
+-- unfold reads a place as it stands in the hash.
+local function unfold(v)
+  local ends, number, taken, length, at = string.match(v, '^q(%d+) (%d+) (%d+) (%d+) ()')
+  if not ends then return cmsgpack.unpack(v) end
+  local p = request(v, at + length + 1)
+  p[TOKEN], p[STATE], p[UNTIL], p[GRANTED] = number, WAITING, tonumber(ends), tonumber(taken)
+  return p
+end
+
+-- fold is how p stands in the hash.
+local function fold(p)
+  if not raws[p] then return cmsgpack.pack(p) end
+  return string.format('q%d %s %d %d ', p[UNTIL], p[TOKEN], p[GRANTED], #p[CHAN]) .. p[CHAN] .. ' ' .. raws[p]
+end
+
 -- place returns the place with this ID, or false. It is read once.
 local function place(n, id)
   local p = n.places[id]
   if p == nil then
     local v = call('HGET', n.key .. ':p', id)
-    p = v and cmsgpack.unpack(v)
+    p = v and unfold(v)
     n.places[id] = p
   end
   return p
@@ -31,8 +46,8 @@ local function look(n, id)
     return
   end
   local vs = call('HMGET', n.key .. ':p', n.first, id)
-  n.places[n.first] = vs[1] and cmsgpack.unpack(vs[1])
-  if id ~= n.first then n.places[id] = vs[2] and cmsgpack.unpack(vs[2]) end
+  n.places[n.first] = vs[1] and unfold(vs[1])
+  if id ~= n.first then n.places[id] = vs[2] and unfold(vs[2]) end
 end
 
 -- waiting returns the live place with this ID.
@@ -63,8 +78,9 @@ end
 -- gain little is not worth a write.
 local function refresh(n, p, patience)
   if now + patience - p[UNTIL] <= patience / 16 then return end
+  if patience ~= p[PATIENCE] then raws[p] = nil end
   p[UNTIL], p[PATIENCE] = now + patience, patience
-  call('HSET', n.key .. ':p', p[ID], cmsgpack.pack(p))
+  call('HSET', n.key .. ':p', p[ID], fold(p))
   patient(n, p)
 end
 
@@ -74,7 +90,7 @@ local function rouse(n)
     local ids = call('LRANGE', n.key .. ':l', at, at + 99)
     if #ids == 0 then return end
     for _, v in ipairs(call('HMGET', n.key .. ':p', unpack(ids))) do
-      local p = v and cmsgpack.unpack(v)
+      local p = v and unfold(v)
       if live(n, p) then return tell(n, p, 'ask ' .. p[TOKEN]) end
     end
   end
@@ -138,7 +154,7 @@ local function ahead(n, c)
     local vs = call('HMGET', n.key .. ':p', unpack(ids))
     for i, id in ipairs(ids) do
       if id == c[ID] then return nil end
-      local p = vs[i] and cmsgpack.unpack(vs[i])
+      local p = vs[i] and unfold(vs[i])
       if live(n, p) then return first(p) end
     end
   end
@@ -157,7 +173,7 @@ local function queue(n, c)
     if not n.bare then call('DEL', p) end
     n.tail = 0 -- the list is new, and has no end yet
   end
-  call('HSET', p, c[ID], cmsgpack.pack(c))
+  call('HSET', p, c[ID], fold(c))
   patient(n, c)
   return c[TOKEN]
 end

@@ -20,7 +20,7 @@ local function list(n)
       local ids = call('LRANGE', n.key .. ':l', at, at + 99)
       if #ids == 0 then break end
       for _, v in ipairs(call('HMGET', n.key .. ':p', unpack(ids))) do
-        local p = v and cmsgpack.unpack(v)
+        local p = v and unfold(v)
         if live(n, p) then
           p[UNTIL], p[FENCE] = dies(n, p), '0'
           rows[#rows + 1] = shown(p)

@@ -32,6 +32,44 @@ if not J then
     elseif grace ~= '' and string.sub(v, 1, #head) == head and redis.call('PTTL', key) > grace + 0 then
       redis.call('DEL', key)
       all[i], slow = 1, slow - 1
+    elseif grace ~= '' and string.sub(v, 1, 1) == 'h' then
+      -- The next usual case: it is this one, lives, and others wait, of whom the
+      -- first lives. It is what promote does then.
+      T = T or redis.call('TIME')
+      local now = T[1] * 1000000 + T[2]
+      local ends, tail, at = string.match(v, '^h(%d+) (%d+) %d+ %d+ %d %d ()')
+      local ok, done = pcall(function()
+        if string.sub(v, at, at + #head - 1) ~= head or now >= ends + 0 then return false end
+        local l, p = key .. ':l', key .. ':p'
+        local id = redis.call('LPOP', l)
+        if not id then -- they have left
+          redis.call('DEL', key, p)
+          return true
+        end
+        local place = redis.call('HGET', p, id)
+        local dies, waited, length, from
+        if place then dies, waited, length, from = string.match(place, '^q(%d+) (%d+) %d+ (%d+) ()') end
+        local number = T[1] .. string.sub('00000' .. T[2], -6)
+        local mark = dies and now < dies + 0 and (redis.call('SET', M, number, 'GET') or '0')
+        if not mark or now <= mark + 0 then -- as if nothing had been tried
+          redis.call('LPUSH', l, id)
+          redis.call('PEXPIREAT', l, string.format('%d', math.ceil(tail / 1000)))
+          if mark then redis.call('SET', M, mark) end
+          return false
+        end
+        redis.call('HDEL', p, id)
+        local channel, r = string.sub(place, from, from + length - 1), string.sub(place, from + length + 1)
+        local lives = string.format('%d', math.min(HANDOVER, dies - now))
+        local last = now + lives
+        local far = math.max(tail, last + string.match(r, '^%d+ (%d+)') * 1000)
+        redis.call('SET', key, 'h' .. string.format('%d', last) .. ' ' .. tail .. ' ' .. number .. ' 0 2 0 f' .. T[1] .. ' ' .. T[2] .. ' ' .. r,
+          'PXAT', string.format('%d', math.ceil(far / 1000)))
+        if channel ~= '' then
+          redis.pcall('PUBLISH', channel, 'hand ' .. waited .. ' ' .. number .. ' ' .. number .. ' ' .. lives .. ' 0 ' .. #id .. ' ' .. id .. key)
+        end
+        return true
+      end)
+      if ok and done then all[i], slow = 1, slow - 1 end
     end
   end
   if slow == 0 then return count == 1 and all[1] or all end
