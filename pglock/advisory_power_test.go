@@ -252,3 +252,31 @@ func TestAdvisoryHearsRubbish(t *testing.T) {
 		t.Error(p.Err)
 	}
 }
+
+// A holder that is gone before it has answered is not waited for, and is no error.
+func TestAdvisoryHoldersThatGo(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	link := proxy.New(t, p.Addr())
+	b := open(t, advisory(rawURL))
+	b.(*pglock.Advisory).SetPatience(time.Hour)
+	a := open(t, advisory(with(t, rawURL, link.Addr())))
+	drivertest.MustAcquire(t, a, mutex("x"))
+	link.Set(proxy.BlackHole) // it does not answer
+	listed := make(chan error, 1)
+	go func() { // ends when it is listed
+		var failed error
+		for _, failed = range b.(driver.Lister).List(t.Context(), "y") {
+		}
+		listed <- failed
+	}()
+	c := psql(t, rawURL)
+	until(t, "the question", func() bool {
+		return value[int](t, c, "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'pg_notify|objsubid' AND datname = current_database() AND pid <> pg_backend_pid()") > 0
+	})
+	exec(t, c, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
+	if err := <-listed; err != nil {
+		t.Errorf("a holder that is gone: %v", err)
+	}
+}

@@ -27,6 +27,13 @@ var unfit = map[string]string{
 // strict is a store that waives law 22 no more: it keeps it where holders answer.
 type strict struct{ *pglock.Advisory }
 
+func openStrict(t testing.TB, rawURL string) strict {
+	t.Helper()
+	a := open(t, rawURL).(*pglock.Advisory)
+	a.SetPatience(long) // all who are asked here answer, however busy the machine is
+	return strict{a}
+}
+
 func (s strict) Facts() driver.Facts {
 	f := s.Advisory.Facts()
 	f.Waives = slices.DeleteFunc(slices.Clone(f.Waives), func(w driver.Waiver) bool { return w.Law == 22 })
@@ -42,7 +49,7 @@ func TestConformanceOfAdvisoryLocks(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Name: "pgadvisory", Unfit: unfit, New: func(t testing.TB) drivertest.Storage {
 		rawURL := advisory(newStore(t, p))
 		return drivertest.Storage{
-			Open: func(t testing.TB) driver.Store { return strict{open(t, rawURL).(*pglock.Advisory)} },
+			Open: func(t testing.TB) driver.Store { return openStrict(t, rawURL) },
 			Kill: func(s driver.Store) { s.Close() }, // the end of a process closes its connections too
 			Cut: func(t testing.TB) (driver.Store, drivertest.Link) {
 				link := newWire(t, p.Addr())

@@ -41,13 +41,13 @@ func TestConformanceBehindPgBouncerInSessionMode(t *testing.T) {
 			t.Parallel()
 			drivertest.Run(t, drivertest.Harness{Name: scheme + " behind pgbouncer", Unfit: u, New: func(t testing.TB) drivertest.Storage {
 				rawURL := with(t, newStore(t, p), b.Addr(), "pooler", "session")
-				if scheme == "pgadvisory" {
-					rawURL = advisory(rawURL)
-				} else {
-					rawURL = with(t, rawURL, "", "journal", "on")
-				}
 				return drivertest.Storage{
-					Open:  func(t testing.TB) driver.Store { return open(t, rawURL) },
+					Open: func(t testing.TB) driver.Store {
+						if scheme == "pgadvisory" {
+							return openStrict(t, advisory(rawURL))
+						}
+						return open(t, with(t, rawURL, "", "journal", "on"))
+					},
 					Kill:  func(s driver.Store) { s.Close() },
 					Slack: slack + 250*time.Millisecond,
 				}

@@ -23,6 +23,8 @@ const (
 	// answerWait is how long sessions that look like those of dibs are waited for, from
 	// the last answer on, and strangerWait how long others.
 	answerWait, strangerWait = 10 * time.Second, time.Second
+	// glance is how often it is looked whether they are still there.
+	glance = 250 * time.Millisecond
 )
 
 // An inquiry asks all clients of the database a question, on a connection of its
@@ -177,8 +179,9 @@ func (b *blocker) holds(k key) bool {
 	return ok
 }
 
-// inquire asks ask, and hands each answer to each, until that has enough, all
-// holders have answered or it takes too long; then it calls end.
+// inquire asks ask, and hands each answer to each, and an empty one now and then,
+// until that has enough, all holders have answered or it takes too long; then it
+// calls end.
 func (a *Advisory) inquire(ctx context.Context, ask question, each func(*inquiry, answer) (enough bool, err error), end func(*inquiry) error) error {
 	if ctx.Err() != nil {
 		return left(ctx)
@@ -224,14 +227,27 @@ func (a *Advisory) ask(ctx context.Context, ask question, each func(*inquiry, an
 			return err
 		}
 	}
-	for len(q.holders) > 0 {
-		x, err := q.next(ctx, time.Now().Add(q.patience(a.patience)))
+	for heard := time.Now(); len(q.holders) > 0; {
+		x, err := q.next(ctx, time.Now().Add(glance))
 		if err != nil {
 			return err
 		}
 		if x == nil {
-			break // nobody else will answer
+			if time.Since(heard) > q.patience(a.patience) {
+				break // nobody else will answer
+			}
+			if err := q.lookAgain(ctx, a); err != nil {
+				return err
+			}
+			if enough, err := each(q, answer{}); enough || err != nil {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			continue
 		}
+		heard = time.Now()
 		if x.Last {
 			for _, pid := range x.PIDs {
 				if b := q.holders[pid]; b != nil {
@@ -285,6 +301,23 @@ func (q *inquiry) next(ctx context.Context, by time.Time) (*answer, error) {
 			return x, nil
 		}
 	}
+}
+
+// lookAgain forgets those who have let go of everything: they may be gone, and will
+// not answer.
+func (q *inquiry) lookAgain(ctx context.Context, a *Advisory) error {
+	now := &inquiry{s: q.s, holders: make(map[uint32]*blocker)}
+	if err := now.look(ctx, a); err != nil {
+		return err
+	}
+	for pid := range q.holders {
+		if b := now.holders[pid]; b != nil {
+			q.holders[pid] = b
+		} else {
+			delete(q.holders, pid)
+		}
+	}
+	return nil
 }
 
 // look finds who holds advisory locks in the database. Who only waits has the flag.

@@ -29,7 +29,7 @@ type mutant struct {
 type edit struct{ file, find, replace string }
 
 // mutants is every row. Each file of rows has a list of its own.
-var mutants = slices.Concat(storeMutants, coreMutants, primMutants, quorumMutants)
+var mutants = slices.Concat(storeMutants, coreMutants, primMutants, quorumMutants, postgresMutants)
 
 func (m mutant) String() string { return fmt.Sprintf("L%d %s", m.law, m.what) }
 
