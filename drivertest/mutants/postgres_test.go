@@ -102,7 +102,7 @@ var advisoryMutants = []mutant{
 	},
 	{
 		law: 22, what: "postgres, advisory: anybody may revoke", pkg: pglockPkg,
-		edit: edit{"pglock/clerk.go", "\tcase !ok:\n", "\tcase false:\n"},
+		edit: edit{"pglock/clerk.go", "\tcase !ok:\n", "\tcase !ok && false:\n"},
 		run:  "^TestAdvisoryAskersNeedRights$",
 	},
 }
