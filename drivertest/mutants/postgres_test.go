@@ -4,48 +4,22 @@ import "slices"
 
 // postgresMutants break package pglock. They run on a real server, and only if they
 // are asked for: DIBS_MUTANTS=postgres, or all.
-var postgresMutants = slices.Concat(handOnMutants, shedlockMutants, advisoryMutants)
+var postgresMutants = slices.Concat(shedlockMutants, advisoryMutants)
 
 const (
 	pglockPkg     = "./pglock"
 	onShedlock    = "^TestConformanceOfTheShedlockLayout$/^laws$/"
 	onAdvisory    = "^TestConformanceOfAdvisoryLocks$/^laws$/"
-	pgSchemaSQL   = "pglock/schema.sql"
 	shedlockRowGo = "pglock/shedlock_row.go"
 	pgRoundGo     = "pglock/round.go"
 	pgRevokeGo    = "pglock/revoke.go"
 )
-
-// handOnMutants break hand_on, the function that does the usual release.
-var handOnMutants = []mutant{
-	{
-		law: 19, what: "postgres: hand_on does not compare the token", pkg: pglockPkg,
-		edit: edit{pgSchemaSQL, "c.id = by AND c.token = under AND c.state IN (1, 2)", "c.id = by AND c.state IN (1, 2)"},
-	},
-	{
-		law: 25, what: "postgres: hand_on hands over for the whole patience", pkg: pglockPkg,
-		edit: edit{pgSchemaSQL, "until := least(now + most, head.until);", "until := head.until;"},
-	},
-	{
-		law: 25, what: "postgres: hand_on lets in one reader of several", pkg: pglockPkg,
-		edit: edit{pgSchemaSQL, "IF NOT head.whole OR head.until <= now THEN", "IF head.until <= now THEN"},
-	},
-	{
-		law: 26, what: "postgres: hand_on hands over to the dead", pkg: pglockPkg,
-		edit: edit{pgSchemaSQL, "IF NOT head.whole OR head.until <= now THEN", "IF NOT head.whole THEN"},
-	},
-}
 
 var shedlockMutants = []mutant{
 	{
 		law: 1, what: "postgres, shedlock: another program's lock is not looked at", pkg: pglockPkg,
 		edit: edit{shedlockRowGo, "\tclosed := x.until > x.now\n", "\tclosed := x.until > x.now && r != nil\n"},
 		run:  "^TestShedlockExcludesUsAndWeIt$",
-	},
-	{
-		law: 1, what: "postgres, shedlock: a row is written whatever became of it", pkg: pglockPkg,
-		edit: edit{"pglock/shedlock.sql", "WHERE t.xmin::text = i.x\n", "WHERE i.x IS NOT NULL\n"},
-		run:  "^TestShedlockInACrowd$",
 	},
 	{
 		law: 11, what: "postgres, shedlock: the token is the moment alone", pkg: pglockPkg,
