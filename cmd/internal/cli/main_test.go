@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -27,7 +28,14 @@ func TestMain(m *testing.M) {
 // withServers are tests whose shared servers end with them.
 type withServers struct{ m *testing.M }
 
-func (w withServers) Run() int { return servers.Run(w.m) }
+// Most of what runs here waits: for a TTL, for a terminal, for a server. So there
+// is more of it at once than processors, unless -parallel says otherwise.
+func (w withServers) Run() int {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	return servers.Run(w.m)
+}
 
 // revoke takes key away from its holder, as an operator would.
 func revoke(key string) int {
