@@ -105,7 +105,7 @@ func (s *Stage) Eventually(t testing.TB, d time.Duration, what string, ok func()
 }
 
 const (
-	poll = 5 * time.Millisecond
+	poll   = 5 * time.Millisecond
 	leeway = 5 * time.Second
 )
 
