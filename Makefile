@@ -10,7 +10,7 @@ TOPOLOGIES := ^TestConformance(OfAQuorum|OfAPlainQuorum|OfACluster|OfSentinels|O
 GO        ?= go
 SEED      ?= 0
 FOR       ?= 2m
-SCHEDULES ?= 10000
+SCHEDULES ?=
 MUTANTS   ?=
 export CGO_ENABLED ?= 1
 
@@ -61,8 +61,8 @@ mutants: ## two mutants of every law must be caught; all of them: make mutants M
 bench: ## figures beside a raw floor of the same run; writes bench/RESULTS.md
 	cd bench && $(GO) run . -write RESULTS.md
 
-schedules: ## short tortures, each with crashes and restarts: make schedules SEED=7 SCHEDULES=100
-	sh scripts/schedules.sh $(SEED) $(SCHEDULES)
+schedules: ## short tortures, each with crashes and restarts: make schedules SEED=7 SCHEDULES=100 (10,000 if not said)
+	sh scripts/schedules.sh $(SEED) $(or $(SCHEDULES),10000)
 
-torture: schedules ## those, and then seeded processes under faults: make torture SEED=7 FOR=10m (SEED=0: a new one)
+torture: $(if $(SCHEDULES),schedules) ## seeded processes under faults: make torture SEED=7 FOR=10m (SEED=0: a new one); with SCHEDULES=10000 those first
 	sh scripts/torture.sh $(SEED) $(FOR)
