@@ -209,6 +209,38 @@ func TestShedlockInACrowd(t *testing.T) {
 	<-done
 }
 
+// A row that another program has written since it was read is not overwritten: we
+// read it again, and are refused. A trigger stops us between the two.
+func TestShedlockRowThatChanged(t *testing.T) {
+	t.Parallel()
+	rawURL := newShedlock(t, servers.SharedPostgres(t))
+	s, gate, j := open(t, rawURL), psqlOf(t, rawURL), newJava(t, rawURL, "host-7")
+	m, _ := drivertest.MustAcquire(t, s, mutex("x"))
+	drivertest.MustRelease(t, s, m)
+	exec(t, gate, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END';
+		CREATE TRIGGER gate BEFORE UPDATE ON shedlock EXECUTE FUNCTION wait();
+		SELECT pg_advisory_lock(1)`)
+	exec(t, j.c, "SET session_replication_role = replica") // no trigger for this one
+	answer := make(chan error, 1)
+	go func() { // ends with the call
+		_, err := s.Acquire(context.WithoutCancel(t.Context()), mutex("x"))
+		answer <- err
+	}()
+	until(t, "we are about to write", func() bool {
+		return value[int](t, gate, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 1
+	})
+	if !j.relock("x", time.Minute) {
+		t.Fatal("the row is free, and the other program does not get it")
+	}
+	exec(t, gate, "SELECT pg_advisory_unlock(1)")
+	if err := <-answer; !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("the other program holds it, and we are told %v", err)
+	}
+	if by := value[string](t, gate, "SELECT locked_by FROM shedlock WHERE name = 'x'"); by != "host-7" {
+		t.Errorf("locked by %q", by)
+	}
+}
+
 // What ShedLock's documentation and its users' tables differ in.
 func TestShedlockTables(t *testing.T) {
 	t.Parallel()

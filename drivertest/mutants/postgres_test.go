@@ -22,6 +22,11 @@ var shedlockMutants = []mutant{
 		run:  "^TestShedlockExcludesUsAndWeIt$",
 	},
 	{
+		law: 1, what: "postgres, shedlock: a row is written whatever became of it", pkg: pglockPkg,
+		edit: edit{"pglock/shedlock.sql", "WHERE t.xmin::text = i.x", "WHERE i.x IS NOT NULL"},
+		run:  "^TestShedlockRowThatChanged$",
+	},
+	{
 		law: 11, what: "postgres, shedlock: the token is the moment alone", pkg: pglockPkg,
 		edit: edit{shedlockRowGo, "last: ceil(max(x.now, x.at+1), unit) - 1", "last: x.now / 1000000"},
 		run:  "^TestShedlockTables$",
