@@ -31,7 +31,7 @@ type withServers struct{ m *testing.M }
 // Most of what runs here waits: for a TTL, for a terminal, for a server. So there
 // is more of it at once than processors, unless -parallel says otherwise.
 func (w withServers) Run() int {
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	return servers.Run(w.m)
