@@ -291,6 +291,23 @@ func most(bs []ballot) ballot {
 	return slices.MaxFunc(bs, func(x, y ballot) int { return cmp.Compare(x.Counter, y.Counter) })
 }
 
+// holderOf is who bs say has the name, under the token that most of them know. A node
+// that the claim came to late, or that forgets more slowly, may have a larger counter.
+func holderOf(bs []ballot) *driver.Holder {
+	same := func(b ballot) (n int) {
+		for _, o := range bs {
+			if o.Counter == b.Counter {
+				n++
+			}
+		}
+		return n
+	}
+	h := *slices.MaxFunc(bs, func(x, y ballot) int {
+		return cmp.Or(cmp.Compare(same(x), same(y)), cmp.Compare(x.Counter, y.Counter))
+	}).holder
+	return &h
+}
+
 // split tells whether nobody can have a majority of the nodes.
 func (a *ballots) split() bool {
 	open := 0
@@ -319,8 +336,7 @@ func (a *ballots) held() error {
 	}
 	groups := a.blockers()
 	if len(groups) > 0 && !a.split() {
-		h := *most(groups[0]).holder
-		e.Holder = &h
+		e.Holder = holderOf(groups[0])
 	}
 	if e.Holder == nil {
 		e.RetryAfter = rand.N(10*time.Millisecond) + time.Millisecond // several ask at once

@@ -172,7 +172,7 @@ func (a *ballots) holder() *driver.Holder {
 	if len(groups[0])+silent < q {
 		return nil
 	}
-	h := *most(groups[0]).holder
+	h := holderOf(groups[0])
 	if len(groups[0]) >= q { // it is gone when so few have it that no majority does
 		var left []time.Duration
 		for _, b := range groups[0] {
@@ -181,5 +181,5 @@ func (a *ballots) holder() *driver.Holder {
 		slices.Sort(left)
 		h.Left = left[len(left)-q]
 	}
-	return &h
+	return h
 }

@@ -156,8 +156,7 @@ func (a *ballots) notHeld() error {
 	}
 	e := &driver.NotHeldError{Name: a.claim.Name}
 	if n, groups := a.foremost(); n >= quorum.Majority(len(a.all)) {
-		h := *most(groups).holder
-		e.By = &h
+		e.By = holderOf(groups)
 	}
 	return e
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -389,5 +390,32 @@ func TestSplitVotes(t *testing.T) {
 		if tokens[i] <= tokens[i-1] {
 			t.Fatalf("token %d after %d", tokens[i], tokens[i-1])
 		}
+	}
+}
+
+// A claim has one token, by which it is listed and taken away, and when it is given
+// back it is gone from all nodes, also where the counter is another.
+func TestANodeWithAnotherCounter(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 3)
+	s := newQuorum(t, addrsOf(rs), "prefix=p").open(t)
+	base, err := strconv.ParseUint(do(t, rs[2], "HGET", "p:redlock:node", "base").(string), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, rs[2], "HSET", "p:redlock:node", "base", base+5) // as if it had forgotten other names
+	for i := range 20 {
+		m, g := drivertest.MustAcquire(t, s, drivertest.Mutex(fmt.Sprint("name", i), time.Minute))
+		soon(t, "all nodes have it", func() bool { return len(keysOn(t, rs, "p")) == 3 })
+		for h, err := range s.(driver.Lister).List(t.Context(), m.Name) {
+			if err != nil || h.Token != g.Token {
+				t.Errorf("held under %d, and listed as %+v, %v", g.Token, h, err)
+			}
+			if err := s.(driver.Revoker).Revoke(t.Context(), driver.Revocation{Name: h.Name, Token: h.Token}); err != nil {
+				t.Errorf("taken away by the token that is listed: %v", err)
+			}
+		}
+		drivertest.MustRelease(t, s, m)
+		soon(t, "it is gone from all nodes", func() bool { return len(keysOn(t, rs, "p")) == 0 })
 	}
 }

@@ -50,6 +50,14 @@ var quorumMutants = []mutant{
 		more: []edit{{"redislock/redlock_owed.go", "\t\tcase unheard(r.err):\n", "\t\tcase false:\n"}},
 	},
 	{
+		law: 38, what: "quorum: leaves a claim where it came late", pkg: quorumPkg, run: "^TestNodesDoAsTheModelDoes$",
+		edit: edit{giveLua, "  elseif stray then\n", "  elseif false then\n"},
+	},
+	{
+		law: 22, what: "quorum: lists a claim under its largest counter", pkg: quorumPkg, run: "^TestANodeWithAnotherCounter$",
+		edit: edit{"redislock/redlock_acquire.go", "\t\treturn cmp.Or(cmp.Compare(same(x), same(y)), cmp.Compare(x.Counter, y.Counter))\n", "\t\treturn cmp.Compare(x.Counter, y.Counter+0*uint64(same(x)))\n"},
+	},
+	{
 		law: 38, what: "quorum: releases at a majority", pkg: quorumPkg, run: "^TestAttemptsAreTakenBackEverywhere$",
 		edit: edit{"redislock/redlock_release.go", "\tp := s.ask(s.nodes, ", "\tp := s.ask(s.nodes[:quorum.Majority(len(s.nodes))], "},
 		more: []edit{{"redislock/redlock_release.go", "\tfor range s.nodes {\n", "\tfor range quorum.Majority(len(s.nodes)) {\n"}},

@@ -46,10 +46,11 @@ func (n *Node) Renew(t uint8, fence uint64) Vote {
 	return Vote{Held, n.Counter}
 }
 
-// Release ends t's claim. A fence of 0 stands for an attempt that was given up;
-// one that was granted is known to all nodes from then on.
+// Release ends t's claim, also where it came late, under a larger counter than it was
+// granted. A fence of 0 stands for an attempt that was given up; one that was granted
+// is known to all nodes from then on.
 func (n *Node) Release(t uint8, fence uint64) {
-	if n.Holder == t && (fence == 0 || n.Counter <= fence) {
+	if n.Holder == t {
 		n.Holder = 0
 	}
 	n.Counter = max(n.Counter, fence)
