@@ -35,6 +35,7 @@ type inspected struct {
 	size       int      // of the quorum
 	peers      []string // the nodes' addresses, as init was given them
 	run, now   string   // the server's run id when it was made a node, and its present one
+	lost       string   // when it was found to have lost its memory, by micros; "": it was not
 	durable    bool
 	replica    bool
 	cluster    bool
@@ -61,7 +62,7 @@ func inspect(ctx context.Context, c *conn, key string) (i inspected, err error) 
 	}
 	number := func(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n }
 	i = inspected{
-		id: hash["id"], quorum: hash["quorum"], run: hash["run"], now: info["run_id"],
+		id: hash["id"], quorum: hash["quorum"], run: hash["run"], now: info["run_id"], lost: hash["lost"],
 		size: int(number(hash["size"])), peers: strings.Fields(hash["nodes"]),
 		replica: info["role"] != "master", cluster: info["cluster_enabled"] == "1",
 		hi: uint64(number(hash["hi"])), longest: time.Duration(number(hash["longest"])) * time.Microsecond,
@@ -243,9 +244,10 @@ func (a *admin) name() (name string) {
 
 // RedlockReadmit lets the node at addr, which lost its memory or was restarted,
 // vote again: it copies from a majority of voting nodes what no counter that they
-// ever gave is larger than. It is an ErrRejected, which says how long to wait, before the
-// node has been up for as long as any claim was granted for: until then a holder
-// may rely on what the node has forgotten.
+// ever gave is larger than. It is an ErrRejected, which says how long to wait, until as
+// long has passed as any claim was granted for, since the node was started, or, if it
+// has no memory at all, since the first call for it: it may have lost it just then. A
+// holder may rely on what the node has forgotten until that time.
 func RedlockReadmit(ctx context.Context, rawURL, addr string) error {
 	a, err := administer(ctx, rawURL)
 	if err != nil {
@@ -281,8 +283,13 @@ func RedlockReadmit(ctx context.Context, rawURL, addr string) error {
 		return driver.Rejectedf("", "redlock: %s can't vote: %s", addr, why)
 	case len(voters) < q:
 		return driver.Rejectedf("", "redlock: %d other nodes vote, and a majority of %d has to: %w", len(voters), len(a.conns), errors.Join(a.errs...))
-	case f.uptime <= longest:
+	case f.id != "" && f.uptime <= longest:
 		return driver.Rejectedf("", "redlock: %s has been up for %v, and claims were granted for up to %v: readmit it in %v", addr, f.uptime, longest, longest-f.uptime+time.Second)
+	case f.id == "" && f.lost == "":
+		f.lost = strconv.FormatInt(f.micros, 10)
+		if err := a.note(ctx, at, "", "lost", 0, "lost", f.lost); err != nil {
+			return err
+		}
 	}
 	other := a.found[voters[0]]
 	changes := []string{
@@ -290,7 +297,11 @@ func RedlockReadmit(ctx context.Context, rawURL, addr string) error {
 		"longest", strconv.FormatInt(longest.Microseconds(), 10), "idle", "60000000",
 	}
 	if f.id == "" {
-		return a.note(ctx, at, "", "id", int64(base), append(changes, "id", rand.Text())...)
+		since, _ := strconv.ParseInt(f.lost, 10, 64)
+		if left := longest - time.Duration(f.micros-since)*time.Microsecond; left > 0 {
+			return driver.Rejectedf("", "redlock: %s has lost its memory, nobody knows when, and claims were granted for up to %v: readmit it in %v", addr, longest, left.Round(time.Millisecond)+time.Second)
+		}
+		return a.note(ctx, at, f.lost, "lost", int64(base), append(changes, "id", rand.Text(), "lost", "")...)
 	}
 	// What it remembers may be old. All names start from base.
 	if err := a.forget(ctx, at); err != nil {

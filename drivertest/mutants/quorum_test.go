@@ -54,6 +54,10 @@ var quorumMutants = []mutant{
 		edit: edit{giveLua, "  elseif stray then\n", "  elseif false then\n"},
 	},
 	{
+		law: 1, what: "quorum: readmits a node at once that was emptied", pkg: quorumPkg, run: "^TestReadmission$",
+		edit: edit{"redislock/redlock_admin.go", "; left > 0 {\n", "; left > time.Hour {\n"},
+	},
+	{
 		law: 22, what: "quorum: lists a claim under its largest counter", pkg: quorumPkg, run: "^TestANodeWithAnotherCounter$",
 		edit: edit{"redislock/redlock_acquire.go", "\t\treturn cmp.Or(cmp.Compare(same(x), same(y)), cmp.Compare(x.Counter, y.Counter))\n", "\t\treturn cmp.Compare(x.Counter, y.Counter+0*uint64(same(x)))\n"},
 	},
