@@ -100,22 +100,25 @@ func (r *resource) goesOn(t *testing.T, what string) {
 	})
 }
 
+// underLoad has clients take turns while a nemesis is at work.
+func underLoad(t *testing.T, open func() driver.Store, nemesis func(res *resource)) *resource {
+	var res resource
+	ctx, cancel := context.WithCancel(t.Context())
+	wait := contend(t, ctx, &res, open)
+	end := func() { cancel(); wait() }
+	defer end()
+	res.goesOn(t, "at first")
+	nemesis(&res)
+	end()
+	t.Logf("%d turns, %d writes fenced off, %d overlaps", res.turns, res.refused, res.overlaps)
+	return &res
+}
+
 // Masters and nodes are killed, stopped and started under load: clients go on by
 // themselves, and no grant is ever fenced off by an older one's fence.
 func TestTopologiesUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real time")
-	}
-	run := func(t *testing.T, open func() driver.Store, nemesis func(res *resource)) *resource {
-		var res resource
-		ctx, cancel := context.WithCancel(t.Context())
-		wait := contend(t, ctx, &res, open)
-		defer wait()
-		defer cancel()
-		res.goesOn(t, "at first")
-		nemesis(&res)
-		t.Logf("%d turns, %d writes fenced off, %d overlaps", res.turns, res.refused, res.overlaps)
-		return &res
 	}
 	must := func(t *testing.T, errs ...error) {
 		t.Helper()
@@ -127,7 +130,7 @@ func TestTopologiesUnderLoad(t *testing.T) {
 		t.Parallel()
 		s := servers.Sentinels(t, 2)
 		url := fmt.Sprintf("redis-sentinel://%s/%s", strings.Join(s.Addrs(), ","), s.Name)
-		run(t, func() driver.Store { return openURL(t, url) }, func(res *resource) {
+		underLoad(t, func() driver.Store { return openURL(t, url) }, func(res *resource) {
 			must(t, s.Servers[0].Kill())
 			res.goesOn(t, "the master was killed")
 			must(t, s.Servers[0].Restart())
@@ -141,7 +144,7 @@ func TestTopologiesUnderLoad(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		c := servers.Cluster(t, 3)
-		run(t, func() driver.Store { return openURL(t, "redis-cluster://"+strings.Join(c.Addrs(), ",")) }, func(res *resource) {
+		underLoad(t, func() driver.Store { return openURL(t, "redis-cluster://"+strings.Join(c.Addrs(), ",")) }, func(res *resource) {
 			must(t, c.Nodes[0].Kill())
 			res.goesOn(t, "a master was killed")
 			must(t, c.Nodes[0].Restart(), c.Works())
@@ -155,7 +158,7 @@ func TestTopologiesUnderLoad(t *testing.T) {
 		t.Parallel()
 		rs := servers.Redises(t, 5)
 		behind, ps := newQuorum(t, addrsOf(rs), "prefix=p").proxied(t)
-		res := run(t, func() driver.Store { return behind.open(t) }, func(res *resource) {
+		res := underLoad(t, func() driver.Store { return behind.open(t) }, func(res *resource) {
 			must(t, rs[0].Kill())
 			res.goesOn(t, "a node was killed")
 			must(t, rs[1].Pause())
