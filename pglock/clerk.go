@@ -118,7 +118,11 @@ func (c *clerk) reply(ctx context.Context, q question, pid uint32) {
 		c.revoke(ctx, *q.Revoke, &x)
 	}
 	for _, part := range x.parts() {
-		if _, err := c.a.sessions[0].query(ctx, "tell", q.To, part); err != nil {
+		_, err := c.a.sessions[0].query(ctx, "tell", q.To, part)
+		for code(err) == codeLockTimeout && ctx.Err() == nil { // another notifies, and takes long
+			_, err = c.a.sessions[0].query(ctx, "tell", q.To, part)
+		}
+		if err != nil {
 			return
 		}
 	}

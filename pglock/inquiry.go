@@ -211,7 +211,9 @@ func (a *Advisory) ask(ctx context.Context, ask question, each func(*inquiry, an
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // it never fails
 	q := &inquiry{s: s, to: "dibs.answer." + hex.EncodeToString(id), holders: make(map[uint32]*blocker)}
-	if _, err := s.PgConn().Exec(ctx, "LISTEN "+pgx.Identifier{q.to}.Sanitize()).ReadAll(); err != nil {
+	// A session with locks waits for nothing for long. On this one are none, and to
+	// ask it may have to wait for other commits that notify.
+	if _, err := s.PgConn().Exec(ctx, "SET lock_timeout = '5s'; LISTEN "+pgx.Identifier{q.to}.Sanitize()).ReadAll(); err != nil {
 		return err
 	}
 	if err := q.look(ctx, a); err != nil {

@@ -122,25 +122,32 @@ func (t *trip) pipeline(ctx context.Context) error {
 	return errors.Join(err, p.Close())
 }
 
+// unlock gives keys back, and then tells who waits for them. Only the telling can
+// fail: a commit that notifies waits for every other that does, in whatever database,
+// and not for ever. Nothing brings a lock back that was given back, and who waits asks
+// again by itself.
 func (t *trip) unlock(keys []keyed) {
-	channel := []byte(t.r.w.a.channel)
-	switch {
-	case len(keys) == 0:
-	case len(keys) == 1 && !keys[0].two && !keys[0].shared:
-		t.add("unlockOne", [][]byte{keys[0].text(), channel, []byte(keys[0].told()), t.r.w.a.flag}, unlocked(0), nil)
-	default:
-		t.add("unlock", t.r.w.a.unlockArgs(keys), unlocked(2), nil)
+	if len(keys) == 0 {
+		return
 	}
-}
-
-// unlocked reads in a column whether a lock was given back.
-func unlocked(column int) func(row [][]byte) error {
-	return func(row [][]byte) error {
+	channel := []byte(t.r.w.a.channel)
+	name, args, column := "unlock", t.r.w.a.unlockArgs(keys), 2
+	if len(keys) == 1 && !keys[0].two && !keys[0].shared {
+		name, args, column = "unlockOne", [][]byte{keys[0].text(), channel, []byte(keys[0].told()), t.r.w.a.flag}, 0
+	}
+	back := 0
+	t.add(name, args, func(row [][]byte) error {
 		if string(row[column]) != "t" {
 			return errDoubt
 		}
+		back++
 		return nil
-	}
+	}, func(err error) error {
+		if back < len(keys) {
+			return err
+		}
+		return nil
+	})
 }
 
 func (t *trip) try(keys []keyed) {
@@ -334,7 +341,11 @@ func (r *round) giveBack(ctx context.Context, keys []keyed) error {
 	for _, k := range keys {
 		defer r.w.a.tell(k.key)
 	}
-	return r.w.s.PgConn().ExecPrepared(ctx, "unlock", r.w.a.unlockArgs(keys), nil, nil).Read().Err
+	res := r.w.s.PgConn().ExecPrepared(ctx, "unlock", r.w.a.unlockArgs(keys), nil, nil).Read()
+	if code(res.Err) == codeLockTimeout && len(res.Rows) == len(keys) {
+		return nil // it is the telling that failed: see unlock
+	}
+	return res.Err
 }
 
 func (a *Advisory) unlockArgs(keys []keyed) [][]byte {
