@@ -76,11 +76,14 @@ func (k Keys) try(ctx context.Context, tx Tx, name string) (key, string, error) 
 		return id, "", err
 	}
 	var isolation string
-	var ok bool
-	if err := tx.QueryRow(ctx, xact.named("try"), id.k, id.two).Scan(&isolation, &ok); err != nil {
+	var standby, ok bool
+	if err := tx.QueryRow(ctx, xact.named("try"), id.k, id.two).Scan(&isolation, &standby, &ok); err != nil {
 		return id, "", xactFailed(name, err)
 	}
-	if !ok {
+	switch {
+	case standby:
+		return id, isolation, driver.Rejectedf(name, "lock for a transaction: %w", errStandby)
+	case !ok:
 		return id, isolation, &driver.HeldError{Name: name}
 	}
 	return id, isolation, nil
@@ -114,9 +117,10 @@ func (k Keys) Xact(ctx context.Context, tx Tx, name string) error {
 func waitXact(ctx context.Context, tx Tx, id key) error {
 	old := ""
 	if deadline, ok := ctx.Deadline(); ok {
-		// A little before ctx ends, so that the answer still arrives.
+		// A little before ctx ends, so that the answer still arrives: else pgx closes the
+		// connection, and the transaction is lost.
 		left := time.Until(deadline)
-		ms := max((left - min(left/10, 100*time.Millisecond)).Milliseconds(), 1)
+		ms := max((left - min(left/10, 500*time.Millisecond)).Milliseconds(), 1)
 		if err := tx.QueryRow(ctx, xact.named("timeout"), strconv.FormatInt(ms, 10)).Scan(&old, new(string)); err != nil {
 			return err
 		}

@@ -2,8 +2,10 @@
 -- stands for two int4; or $1 is a name, for keys by hashtext.
 
 --: try
-SELECT pg_catalog.current_setting('transaction_isolation'),
-       CASE WHEN $2::bool THEN pg_catalog.pg_try_advisory_xact_lock(($1::int8 >> 32)::int4, (($1::int8 << 32) >> 32)::int4)
+-- A standby's advisory locks are its own: they keep nobody out.
+SELECT pg_catalog.current_setting('transaction_isolation'), pg_catalog.pg_is_in_recovery(),
+       CASE WHEN pg_catalog.pg_is_in_recovery() THEN false
+       WHEN $2::bool THEN pg_catalog.pg_try_advisory_xact_lock(($1::int8 >> 32)::int4, (($1::int8 << 32) >> 32)::int4)
        ELSE pg_catalog.pg_try_advisory_xact_lock($1::int8) END;
 
 --: wait

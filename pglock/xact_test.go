@@ -65,35 +65,59 @@ func TestLockForATransaction(t *testing.T) {
 
 func TestXactWaitsUntilItsDeadline(t *testing.T) {
 	t.Parallel()
-	p := servers.SharedPostgres(t)
-	rawURL := newStore(t, p)
-	holder := begin(t, psql(t, rawURL))
-	if err := pglock.Xact(t.Context(), holder, "x"); err != nil {
-		t.Fatal(err)
-	}
-	tx := begin(t, psql(t, rawURL))
-	if _, err := tx.Exec(t.Context(), "SET LOCAL lock_timeout = '7s'"); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	isHeld(t, pglock.Xact(ctx, tx, "x"))
-	value[int](t, tx, "SELECT 1") // the transaction goes on
-	waited := make(chan error, 1)
-	ctx, cancel = context.WithTimeout(t.Context(), long)
-	defer cancel()
-	go func() { waited <- pglock.Xact(ctx, tx, "x") }() // ends with the holder's transaction
-	until(t, "a waiter", func() bool {
-		return value[int](t, holder, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 1
-	})
-	if err := holder.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waited; err != nil {
-		t.Fatal(err)
-	}
-	if got := value[string](t, tx, "SHOW lock_timeout"); got != "7s" {
-		t.Errorf("lock_timeout is %s after the wait", got)
+	for name, begun := range map[string]func(t *testing.T, rawURL string) pglock.Tx{
+		"pgx": func(t *testing.T, rawURL string) pglock.Tx { return begin(t, psql(t, rawURL)) },
+		"read only": func(t *testing.T, rawURL string) pglock.Tx {
+			c := psql(t, rawURL)
+			exec(t, c, "SET default_transaction_read_only = on")
+			return begin(t, c)
+		},
+		"database/sql": func(t *testing.T, rawURL string) pglock.Tx {
+			db, err := sql.Open("pgx", rawURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = tx.Rollback() })
+			return pglock.SQL(tx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rawURL := newStore(t, servers.SharedPostgres(t))
+			holder := begin(t, psql(t, rawURL))
+			if err := pglock.Xact(t.Context(), holder, "x"); err != nil {
+				t.Fatal(err)
+			}
+			tx := begun(t, rawURL)
+			if _, err := tx.Exec(t.Context(), "SET LOCAL lock_timeout = '7s'"); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			isHeld(t, pglock.Xact(ctx, tx, "x"))
+			value[int](t, tx, "SELECT 1") // the transaction goes on
+			waited := make(chan error, 1)
+			ctx, cancel = context.WithTimeout(t.Context(), long)
+			defer cancel()
+			go func() { waited <- pglock.Xact(ctx, tx, "x") }() // ends with the holder's transaction
+			until(t, "a waiter", func() bool {
+				return value[int](t, holder, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 1
+			})
+			if err := holder.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-waited; err != nil {
+				t.Fatal(err)
+			}
+			if got := value[string](t, tx, "SHOW lock_timeout"); got != "7s" {
+				t.Errorf("lock_timeout is %s after the wait", got)
+			}
+		})
 	}
 }
 
