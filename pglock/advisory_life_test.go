@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/dibslock/dibs/drivertest"
 	"github.com/dibslock/dibs/drivertest/proxy"
 	"github.com/dibslock/dibs/internal/servers"
+	"github.com/dibslock/dibs/pglock"
 )
 
 // ours are the backends of the stores on a database.
@@ -100,6 +103,40 @@ func TestShortIdleTimeoutOfTheDatabaseEndsNothing(t *testing.T) {
 	}
 }
 
+// On a connection that is cut in two, our end is the first to give up: the server's
+// frees the locks.
+func TestServerWaitsForLongerThanHoldersTrust(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	db, _, _ := strings.Cut(rawURL[strings.LastIndex(rawURL, "/")+1:], "?")
+	alter(t, p, db, []string{
+		"idle_session_timeout = '1s'", "tcp_user_timeout = '1s'", "statement_timeout = 0", "lock_timeout = 0",
+		"tcp_keepalives_idle = 7200", "tcp_keepalives_interval = 75", "tcp_keepalives_count = 9",
+	})
+	a := open(t, advisory(rawURL)).(*pglock.Advisory)
+	ms := func(sum string) time.Duration {
+		t.Helper()
+		n, err := a.Ask(t.Context(), "SELECT ("+regexp.MustCompile(`[a-z_]{3,}`).ReplaceAllString(sum, "(SELECT setting::bigint FROM pg_settings WHERE name = '$0')")+")::bigint")
+		if err != nil {
+			t.Fatalf("%s: %v", sum, err)
+		}
+		return time.Duration(n) * time.Millisecond
+	}
+	trust := a.Facts().MaxTTL
+	for _, sum := range []string{"idle_session_timeout", "tcp_user_timeout", "1000 * (tcp_keepalives_idle + tcp_keepalives_interval * tcp_keepalives_count)"} {
+		if d := ms(sum); d <= trust || d > 2*trust {
+			t.Errorf("%s is %v, want a little more than %v", sum, d, trust)
+		}
+	}
+	if d := ms("lock_timeout"); d == 0 || d > time.Second {
+		t.Errorf("lock_timeout is %v: one request holds up all others for as long", d)
+	}
+	if d := ms("statement_timeout"); d == 0 || d > trust/2 {
+		t.Errorf("statement_timeout is %v: nothing is renewed for as long", d)
+	}
+}
+
 func TestPoolersAreRefused(t *testing.T) {
 	t.Parallel()
 	p := servers.SharedPostgres(t)
@@ -167,12 +204,28 @@ func TestCollidingNamesAreToldApart(t *testing.T) {
 	}
 }
 
+// waiters counts the calls of Lock that were refused, and wait.
+type waiters struct{ n atomic.Int64 }
+
+func (w *waiters) hooks() dibs.Hooks {
+	type call struct{}
+	return dibs.Hooks{
+		Acquiring: func(ctx context.Context, _ dibs.AcquireInfo) context.Context {
+			return context.WithValue(ctx, call{}, new(sync.Once))
+		},
+		Waiting: func(ctx context.Context, _ dibs.AcquireInfo, _ *dibs.HeldError) {
+			ctx.Value(call{}).(*sync.Once).Do(func() { w.n.Add(1) })
+		},
+	}
+}
+
 func TestThousandHeldAndThousandWaitedForOnFewConnections(t *testing.T) {
 	t.Parallel()
 	const n = 1000
 	p := servers.SharedPostgres(t)
 	rawURL := newStore(t, p)
-	client, err := dibs.Open(t.Context(), advisory(with(t, rawURL, "", "hash", "hashtext")), nil)
+	var waiting waiters
+	client, err := dibs.Open(t.Context(), advisory(with(t, rawURL, "", "hash", "hashtext")), &dibs.Options{Hooks: waiting.hooks()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,6 +260,7 @@ func TestThousandHeldAndThousandWaitedForOnFewConnections(t *testing.T) {
 		})
 	}
 	freed := make([]time.Time, n)
+	until(t, "all who wait", func() bool { return waiting.n.Load() == n })
 	until(t, "two connections, or fewer", func() bool { return value[int](t, foreign, ours) <= 3 })
 	for _, c := range mine {
 		drivertest.MustRelease(t, rival, c)
@@ -252,9 +306,11 @@ func TestIndexIsBuiltConcurrentlyWhileOthersWait(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
+	const n = 10
 	var wg sync.WaitGroup
-	for range 10 {
-		other, err := dibs.Open(t.Context(), advisory(rawURL), nil)
+	var waiting waiters
+	for range n {
+		other, err := dibs.Open(t.Context(), advisory(rawURL), &dibs.Options{Hooks: waiting.hooks()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,6 +321,7 @@ func TestIndexIsBuiltConcurrentlyWhileOthersWait(t *testing.T) {
 			}
 		})
 	}
+	until(t, "all who wait", func() bool { return waiting.n.Load() == n })
 	exec(t, migrate, "CREATE INDEX CONCURRENTLY ON t (n)")
 	if err := lease.Release(t.Context()); err != nil {
 		t.Fatal(err)

@@ -92,8 +92,14 @@ func TestReleaseBeforeTheCommitKeepsTheNameClosed(t *testing.T) {
 	p := servers.SharedPostgres(t)
 	rawURL := newStore(t, p)
 	a, b := open(t, rawURL), open(t, rawURL)
+	waits := drivertest.Mutex("waited for", 30*time.Second)
+	waits.Patience = 20 * time.Second
 	for name, end := range map[string]func(c driver.Claim) error{
 		"released": func(c driver.Claim) error { return a.Release(t.Context(), c) },
+		"waited for": func(c driver.Claim) error {
+			refused(t, b, waits)
+			return a.Release(t.Context(), c)
+		},
 		"revoked": func(c driver.Claim) error {
 			return b.(driver.Revoker).Revoke(t.Context(), driver.Revocation{Name: c.Name, Token: c.Token, Now: true})
 		},
@@ -106,14 +112,18 @@ func TestReleaseBeforeTheCommitKeepsTheNameClosed(t *testing.T) {
 		if err := end(c); err != nil { // and does not wait for itself
 			t.Fatalf("%s: %v", name, err)
 		}
-		refused(t, b, mutex(name))
+		next := mutex(name)
+		if name == waits.Name {
+			next = waits // who was not handed the name
+		}
+		refused(t, b, next)
 		if err := a.Release(t.Context(), c); !errors.Is(err, driver.ErrNotHeld) {
 			t.Fatalf("%s, and released again: %v", name, err)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		next, g2 := drivertest.MustAcquire(t, b, mutex(name))
+		next, g2 := drivertest.MustAcquire(t, b, next)
 		if g2.TookOver != (name == "revoked") {
 			t.Errorf("%s: TookOver is %v", name, g2.TookOver)
 		}

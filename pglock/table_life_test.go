@@ -2,6 +2,8 @@ package pglock_test
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +91,7 @@ func TestTableWorksUnderAnyDefaults(t *testing.T) {
 	t.Parallel()
 	p := servers.SharedPostgres(t)
 	poolers := map[string]*servers.PgBouncerServer{
-		"transaction": servers.PgBouncer(t, p, "transaction", 2),
+		"transaction": servers.PgBouncer(t, p, "transaction", 1), // a pool of one
 		"session":     servers.PgBouncer(t, p, "session", 20),
 	}
 	for name, settings := range hostile {
@@ -124,6 +126,18 @@ func TestMissingSchemaIsAClearError(t *testing.T) {
 	}
 	a, b := open(t, with(t, rawURL, "", "create", "on", "schema", "locks")), open(t, with(t, rawURL, "", "create", "on", "schema", "locks"))
 	walk(t, a, b)
+}
+
+func TestSchemaOfAnotherVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	rawURL := newStore(t, servers.SharedPostgres(t))
+	exec(t, psql(t, rawURL), "UPDATE dibs.meta SET version = version + 1")
+	_, err := driver.Open(t.Context(), rawURL)
+	for what, err := range map[string]error{"open": err, "init": pglock.Init(t.Context(), rawURL)} {
+		if !errors.Is(err, driver.ErrRejected) || !strings.Contains(err.Error(), "version 2") {
+			t.Errorf("%s: %v, want an ErrRejected that tells the version", what, err)
+		}
+	}
 }
 
 func TestGrantsAreAllThatIsNeeded(t *testing.T) {
@@ -176,6 +190,9 @@ func TestStandbyIsRefusedAndServesOncePromoted(t *testing.T) {
 			t.Fatalf("%s: %v, want an error that says that it is a standby", u, err)
 		}
 	}
+	if err := pglock.TryXact(t.Context(), begin(t, psql(t, there)), "x"); !errors.Is(err, driver.ErrRejected) || !strings.Contains(err.Error(), "standby") {
+		t.Fatalf("for a transaction: %v, want an ErrRejected that says that it is a standby", err)
+	}
 	if err := primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -189,6 +206,53 @@ func TestStandbyIsRefusedAndServesOncePromoted(t *testing.T) {
 	}
 	s = open(t, advisory(there))
 	drivertest.MustAcquire(t, s, mutex("x"))
+}
+
+// Clients that are told of both servers go over to the one that is promoted, with
+// what was replicated.
+func TestClientsFollowAPromotion(t *testing.T) {
+	t.Parallel()
+	primary := servers.Postgres(t)
+	rawURL := newStore(t, primary)
+	standby := servers.PostgresStandby(t, primary)
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = ""
+	both := with(t, u.String(), "", "host", "127.0.0.1,127.0.0.1", "port", fmt.Sprintf("%d,%d", primary.Port(), standby.Port()))
+	table, locks := open(t, both), open(t, advisory(both))
+	leased, g1 := drivertest.MustAcquire(t, table, mutex("x"))
+	locked, g2 := drivertest.MustAcquire(t, locks, mutex("x"))
+	told := losses(t, locks)
+	there := with(t, rawURL, standby.Addr())
+	c := psql(t, there)
+	until(t, "replication", func() bool {
+		return value[int](t, c, "SELECT (SELECT count(*) FROM dibs.rows) + (SELECT count(*) FROM dibs.fences)") == 2
+	})
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	lost(t, told, locked)
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a renewal", func() bool {
+		p := drivertest.RenewOne(t.Context(), table, leased)
+		if p.Err != nil && driver.Certain(p.Err) {
+			t.Fatal(p.Err)
+		}
+		return p.Err == nil
+	})
+	refused(t, open(t, there), mutex("x"))
+	drivertest.MustRelease(t, table, leased)
+	if _, g := drivertest.MustAcquire(t, table, mutex("x")); g.Token <= g1.Token {
+		t.Errorf("token %d after %d", g.Token, g1.Token)
+	}
+	if again := eventually(t, locks, mutex("x")); again.Token <= g2.Token {
+		t.Errorf("token %d after %d", again.Token, g2.Token)
+	}
+	refused(t, open(t, advisory(there)), mutex("x"))
 }
 
 func TestTableOutlivesItsServer(t *testing.T) {
