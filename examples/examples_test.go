@@ -40,19 +40,30 @@ func TestReminders(t *testing.T) {
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(t *testing.T) string{
-		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "app.db") },
-		"postgres": func(t *testing.T) string {
-			p := servers.SharedPostgres(t)
-			_, err := p.Query("postgres", "CREATE DATABASE app")
-			must(t, err)
-			return p.URL("app")
+	postgres := func(t *testing.T) string {
+		p := servers.SharedPostgres(t)
+		name := "app_" + filepath.Base(t.Name())
+		_, err := p.Query("postgres", "CREATE DATABASE "+name)
+		must(t, err)
+		t.Cleanup(func() {
+			if _, err := p.Query("postgres", "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+				t.Error(err)
+			}
+		})
+		return p.URL(name)
+	}
+	for name, args := range map[string]func(t *testing.T) []string{
+		"sqlite":   func(t *testing.T) []string { return []string{"-db", filepath.Join(t.TempDir(), "app.db")} },
+		"postgres": func(t *testing.T) []string { return []string{"-db", postgres(t)} },
+		"advisory": func(t *testing.T) []string { // the database's own locks
+			db := postgres(t)
+			return []string{"-db", db, "-store", "pgadvisory" + strings.TrimPrefix(db, "postgres") + "&create=on"}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, db := newHost(t), database(t)
-			said := together(3, func(int) string { return h.run(t, "migrate", "-db", db) })
+			h, args := newHost(t), args(t)
+			said := together(3, func(int) string { return h.run(t, "migrate", args...) })
 			slices.Sort(said)
 			const at = ", the schema is at version 4: serving\n"
 			if want := []string{"applied 0" + at, "applied 0" + at, "applied 4" + at}; !slices.Equal(said, want) {
