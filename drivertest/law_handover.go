@@ -189,6 +189,18 @@ var l26 = parts{
 		granted(t, b, stays)
 		gone(t, b, w)
 	}},
+	{"ByTheReleaseItself", func(t *testing.T, s *Stage) {
+		a, b := s.Open(t), s.Open(t)
+		dying := s.Open(t)
+		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
+		w := with(Mutex(m.Name, s.long()), s.tick())
+		queued(t, dying, w)
+		stays := with(Mutex(m.Name, s.long()), s.long())
+		queued(t, b, stays)
+		s.die(t, dying, w.Patience)
+		MustRelease(t, a, m) // nobody has looked at the dead place meanwhile
+		granted(t, b, stays)
+	}},
 	{"RefreshedByAsking", func(t *testing.T, s *Stage) {
 		s.byTTL(t)
 		a, b := s.Open(t), s.Open(t)
