@@ -4,16 +4,105 @@ import "slices"
 
 // postgresMutants break package pglock. They run on a real server, and only if they
 // are asked for: DIBS_MUTANTS=postgres, or all.
-var postgresMutants = slices.Concat(shedlockMutants, advisoryMutants)
+var postgresMutants = slices.Concat(tableMutants, shedlockMutants, advisoryMutants)
 
 const (
 	pglockPkg     = "./pglock"
 	onShedlock    = "^TestConformanceOfTheShedlockLayout$/^laws$/"
 	onAdvisory    = "^TestConformanceOfAdvisoryLocks$/^laws$/"
+	statementsSQL = "pglock/statements.sql"
 	shedlockRowGo = "pglock/shedlock_row.go"
+	pgShortGo     = "pglock/short.go"
 	pgRoundGo     = "pglock/round.go"
 	pgRevokeGo    = "pglock/revoke.go"
 )
+
+// tableMutants break the lease table's operations in one statement. Those that work
+// out a step in Go have the reference store's rules, and its mutants.
+var tableMutants = []mutant{
+	{
+		law: 1, what: "postgres, table: the short take ignores who holds the name", pkg: pglockPkg,
+		edit: edit{statementsSQL, "WHERE n.name = $1 AND n.state = 0 AND n.others = 0\n", "WHERE n.name = $1 AND n.others = 0\n"},
+	},
+	{
+		law: 1, what: "postgres, table: the short take looks at the name's own row alone", pkg: pglockPkg,
+		edit: edit{statementsSQL, "WHERE n.name = $1 AND n.state = 0 AND n.others = 0\n", "WHERE n.name = $1 AND n.state = 0\n"},
+	},
+	{
+		law: 1, what: "postgres, table: the short release frees a name that a transaction relies on", pkg: pglockPkg,
+		edit: edit{statementsSQL, "FOR UPDATE SKIP LOCKED -- a guarded row is skipped", "FOR NO KEY UPDATE SKIP LOCKED"},
+		run:  "^TestReleaseBeforeTheCommitKeepsTheNameClosed$",
+	},
+	{
+		law: 1, what: "postgres, table: the short hand-over passes on a name that a transaction relies on", pkg: pglockPkg,
+		edit: edit{statementsSQL, "FOR UPDATE OF n SKIP LOCKED\n), u AS", "FOR NO KEY UPDATE OF n SKIP LOCKED\n), u AS"},
+		run:  "^TestReleaseBeforeTheCommitKeepsTheNameClosed$",
+	},
+	{
+		law: 1, what: "postgres, table: a claim of the short take ends before its holder's trust", pkg: pglockPkg,
+		edit: edit{statementsSQL, "until = t.now + $7::int8, ttl = $7::int8, keep", "until = t.now + $7::int8 / 2, ttl = $7::int8, keep"},
+		run:  "^TestShortcutsWriteWhatTheLongWayWrites$",
+	},
+	{
+		law: 11, what: "postgres, table: the short take does not count its token", pkg: pglockPkg,
+		edit: edit{statementsSQL, "last = n.last + 1, took_over = false", "last = n.last, took_over = false"},
+	},
+	{
+		law: 11, what: "postgres, table: the short hand-over does not count its token", pkg: pglockPkg,
+		edit: edit{statementsSQL, "last = h.next, took_over = false", "last = n.last, took_over = false"},
+	},
+	{
+		law: 12, what: "postgres, table: a reader's short take begins no generation", pkg: pglockPkg,
+		edit: edit{statementsSQL, "readers = CASE WHEN $2::bool THEN n.last + 1 ELSE n.readers END", "readers = n.readers"},
+	},
+	{
+		law: 14, what: "postgres, table: the short renewal revives", pkg: pglockPkg,
+		edit: edit{statementsSQL, "WHERE n.state = 1 AND n.until > (SELECT now FROM t)\n", "WHERE n.state = 1\n"},
+	},
+	{
+		law: 18, what: "postgres, table: the short release forgets Keep", pkg: pglockPkg,
+		edit: edit{pgShortGo, "c.Token == 0 || c.Keep > 0", "c.Token == 0"},
+	},
+	{
+		law: 18, what: "postgres, table: the short hand-over forgets Keep", pkg: pglockPkg,
+		edit: edit{statementsSQL, "keep = h.keep, heard = h.heard", "keep = 0, heard = h.heard"},
+		run:  "^TestShortcutsWriteWhatTheLongWayWrites$",
+	},
+	{
+		law: 19, what: "postgres, table: the short release compares the name alone", pkg: pglockPkg,
+		edit: edit{statementsSQL, "n.id = $2::bytea AND n.token = $3::int8 AND n.state BETWEEN 1 AND 2 AND n.others = 0", "($2::bytea IS NULL OR $3::int8 > 0) AND n.state BETWEEN 1 AND 2 AND n.others = 0"},
+	},
+	{
+		law: 19, what: "postgres, table: the short hand-over compares the name alone", pkg: pglockPkg,
+		edit: edit{statementsSQL, "n.id = $2::bytea AND n.token = $3::int8 AND n.state BETWEEN 1 AND 2 AND n.until", "($2::bytea IS NULL OR $3::int8 > 0) AND n.state BETWEEN 1 AND 2 AND n.until"},
+	},
+	{
+		law: 19, what: "postgres, table: the short release gives back what has ended", pkg: pglockPkg,
+		edit: edit{statementsSQL, "AND n.others = 0\n      AND n.until > (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint\n", "AND n.others = 0\n"},
+	},
+	{
+		law: 25, what: "postgres, table: the short release leaves the line standing", pkg: pglockPkg,
+		edit: edit{statementsSQL, "AND n.state BETWEEN 1 AND 2 AND n.others = 0\n", "AND n.state BETWEEN 1 AND 2\n"},
+	},
+	{
+		law: 25, what: "postgres, table: the short hand-over lets one reader in", pkg: pglockPkg,
+		edit: edit{statementsSQL, "AND c.units = c.capacity AND c.until > t.now", "AND c.until > t.now"},
+	},
+	{
+		law: 25, what: "postgres, table: what is handed over lives as long as the place", pkg: pglockPkg,
+		edit: edit{statementsSQL, "least(t.now + $5::int8, c.until)", "greatest(t.now + $5::int8, c.until)"},
+	},
+	{
+		law: 26, what: "postgres, table: the short hand-over is to the dead", pkg: pglockPkg,
+		edit: edit{statementsSQL, "AND c.units = c.capacity AND c.until > t.now", "AND c.units = c.capacity"},
+		run:  "^TestConformance$/^laws$/^L26_DeadPlacesAreSkipped$/^ByTheReleaseItself$",
+	},
+	{
+		law: 49, what: "postgres, table: the short take forgets Delay", pkg: pglockPkg,
+		edit: edit{statementsSQL, "delay = $9::int8, died = false, by_force = n.took_over", "delay = 0 * $9::int8, died = false, by_force = n.took_over"},
+		run:  "^TestShortcutsWriteWhatTheLongWayWrites$",
+	},
+}
 
 var shedlockMutants = []mutant{
 	{
