@@ -85,10 +85,16 @@ func newPython(t testing.TB, r *servers.RedisServer) other {
 }
 
 func newNode(t testing.TB, r *servers.RedisServer) other {
-	if err := exec.Command("node", "-e", "require.resolve('ioredis', { paths: ['testdata'] })").Run(); err != nil {
-		t.Fatalf("node or ioredis is not installed (%v): run scripts/servers.sh, or npm ci in bench/interop/testdata", err)
+	return startNode(t, "ioredis", "testdata/lock.js", strconv.Itoa(r.Port()))
+}
+
+// startNode starts a program that is written for Node and needs a package.
+func startNode(t testing.TB, pkg string, args ...string) other {
+	t.Helper()
+	if err := exec.Command("node", "-e", "require.resolve('"+pkg+"', { paths: ['testdata'] })").Run(); err != nil {
+		t.Fatalf("node or %s is not installed (%v): run scripts/servers.sh, or npm ci in bench/interop/testdata", pkg, err)
 	}
-	return start(t, "node", "testdata/lock.js", strconv.Itoa(r.Port()))
+	return start(t, "node", args...)
 }
 
 func start(t testing.TB, name string, args ...string) other {

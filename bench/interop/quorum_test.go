@@ -31,7 +31,7 @@ var quorumOthers = map[string]func(t testing.TB, rs []*servers.RedisServer) othe
 		for _, r := range rs {
 			args = append(args, strconv.Itoa(r.Port()))
 		}
-		return start(t, "node", args...)
+		return startNode(t, "redlock", args...)
 	},
 }
 
