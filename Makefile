@@ -39,8 +39,8 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	$(GO) test -timeout 15m -skip TestTorture ./fencetest/... ./examples/...
 	@echo "== laws in real time"
 	$(GO) test -timeout 15m -p 2 -parallel 64 -run '$(LAWS)' $(STORES)
-	@echo "== many leases"
-	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES)
+	@echo "== many leases, and many schedules of a quorum"
+	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
 
 more: ## what takes longer than make test may: laws on several Redis servers, of advisory locks and of ShedLock's table, the command on every server, storms
 	@echo "== laws on a quorum, a cluster, behind sentinels, and over a user's client"

@@ -57,7 +57,8 @@ var arrows = map[string][]string{
 	"bench":                  {"", "driver", "sqlitelock", "redislock", "pglock", "internal/servers"},
 	"bench/interop":          {},
 
-	"redislock/internal/quorum": {},
+	"redislock/internal/quorum":       {},
+	"redislock/internal/quorum/model": {"redislock/internal/quorum"},
 }
 
 // testArrows says what tests may import besides: the suite, the fakes and the

@@ -155,7 +155,7 @@ func Owed(s any) (n int) {
 }
 
 // What a node of a quorum runs, by name.
-var QuorumScripts = map[string]string{"ask": askScript.text(), "settle": settleScript.text(), "renew": proveScript.text(), "release": giveScript.text()}
+var QuorumScripts = map[string]string{"ask": askScript.text(), "settle": settleScript.text(), "renew": proveScript.text(), "release": giveScript.text(), "revoke": takeScript.text()}
 
 // PackQuorum packs an exclusive claim as those scripts read it.
 func PackQuorum(id string, fence uint64, ttl time.Duration, client string, number uint64) (who, what string) {

@@ -58,6 +58,10 @@ var quorumMutants = []mutant{
 		edit: edit{"redislock/redlock_admin.go", "; left > 0 {\n", "; left > time.Hour {\n"},
 	},
 	{
+		law: 22, what: "quorum: a repeat takes back what was revoked", pkg: quorumPkg, run: "^TestSchedulesOnRealNodes$",
+		edit: edit{"redislock/lua/redlock/lib.lua", "return n.s == 'h' and n.id == c.id and not n.foreign", "return (n.s == 'h' or n.s == 'r') and n.id == c.id and not n.foreign"},
+	},
+	{
 		law: 22, what: "quorum: lists a claim under its largest counter", pkg: quorumPkg, run: "^TestANodeWithAnotherCounter$",
 		edit: edit{"redislock/redlock_acquire.go", "\t\treturn cmp.Or(cmp.Compare(same(x), same(y)), cmp.Compare(x.Counter, y.Counter))\n", "\t\treturn cmp.Compare(x.Counter, y.Counter+0*uint64(same(x)))\n"},
 	},
@@ -70,7 +74,7 @@ var quorumMutants = []mutant{
 
 const (
 	quorumPkg = "./redislock"
-	modelPkg  = "./redislock/internal/quorum"
+	modelPkg  = "./redislock/internal/quorum/model"
 	ballotGo  = "redislock/internal/quorum/ballot.go"
 	askLua    = "redislock/lua/redlock/ask.lua"
 	settleLua = "redislock/lua/redlock/settle.lua"

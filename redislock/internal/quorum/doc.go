@@ -4,9 +4,6 @@
 // to real servers is redlock.go in package redislock, whose scripts do in Lua
 // what [Node] does here; docs/redlock.md explains it, with the proof.
 //
-// The tests are a model checker. In model_test.go clients, nodes and a network
-// that loses, doubles and delays whatever it likes are one explicit state;
-// check_test.go visits every state that can be reached, and walk_test.go a great
-// many at random. They find the published counterexamples for the protocol
-// that is usually proposed, and none for this one.
+// Its tests are package model: a model checker, which finds the published
+// counterexamples for the protocol that is usually proposed, and none for this one.
 package quorum

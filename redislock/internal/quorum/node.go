@@ -5,6 +5,7 @@ package quorum
 type Node struct {
 	Holder  uint8  // the claim that has the name; 0: nobody
 	Counter uint64 // never decreases while the node keeps its memory
+	Revoked bool   // the name was taken away from Holder, and is not free yet
 }
 
 // Ask is the first request of claim t: it takes the name if nobody has it.
@@ -14,7 +15,7 @@ func (n *Node) Ask(t uint8) Vote {
 		n.Holder = t
 		n.Counter++
 	}
-	if n.Holder != t {
+	if !n.has(t) {
 		return Vote{Held, n.Counter}
 	}
 	return Vote{Mine, n.Counter}
@@ -25,9 +26,9 @@ func (n *Node) Ask(t uint8) Vote {
 // counter has passed fence: that is what makes fences unique.
 func (n *Node) Settle(t uint8, fence uint64) Vote {
 	switch {
-	case n.Holder == t && n.Counter > fence:
+	case n.has(t) && n.Counter > fence:
 		return Vote{Passed, n.Counter}
-	case n.Holder == t, n.Holder == 0 && n.Counter < fence:
+	case n.has(t), n.Holder == 0 && n.Counter < fence:
 		n.Holder, n.Counter = t, fence
 		return Vote{Mine, fence}
 	}
@@ -38,26 +39,39 @@ func (n *Node) Settle(t uint8, fence uint64) Vote {
 // how long the name stays taken.
 func (n *Node) Renew(t uint8, fence uint64) Vote {
 	switch {
-	case n.Holder == t && n.Counter == fence:
+	case n.has(t) && n.Counter == fence:
 		return Vote{Mine, fence}
-	case n.Holder == t && n.Counter < fence:
+	case n.has(t) && n.Counter < fence:
 		return Vote{Behind, n.Counter}
 	}
 	return Vote{Held, n.Counter}
 }
 
 // Release ends t's claim, also where it came late, under a larger counter than it was
-// granted. A fence of 0 stands for an attempt that was given up; one that was granted
-// is known to all nodes from then on.
+// granted. A fence of 0 stands for an attempt that was given up, and so was never one
+// that could be revoked; one that was granted is known to all nodes from then on.
 func (n *Node) Release(t uint8, fence uint64) {
-	if n.Holder == t {
-		n.Holder = 0
+	if n.has(t) || n.Holder == t && fence > 0 {
+		n.Drop()
 	}
 	n.Counter = max(n.Counter, fence)
 }
 
+// Revoke takes the name away from the claim that has it under fence. It stays closed
+// until the claim is released or its time to live ends.
+func (n *Node) Revoke(fence uint64) Vote {
+	if n.Holder == 0 || n.Counter != fence {
+		return Vote{Held, n.Counter}
+	}
+	n.Revoked = true
+	return Vote{Mine, fence}
+}
+
 // Drop ends whatever claim there is, as a time to live does, or an operator.
-func (n *Node) Drop() { n.Holder = 0 }
+func (n *Node) Drop() { n.Holder, n.Revoked = 0, false }
+
+// has tells whether t has the name, and it was not taken away.
+func (n *Node) has(t uint8) bool { return n.Holder == t && !n.Revoked }
 
 // Forget makes the node forget a name that nobody has: its counter starts from
 // base when the name comes back, which is at least as large.

@@ -1,4 +1,4 @@
-package quorum_test
+package model
 
 import (
 	"math/rand/v2"
@@ -7,60 +7,6 @@ import (
 	"testing"
 	"time"
 )
-
-// everything is all that can happen, at once.
-var everything = rules{
-	clients: 3, ceiling: 20, doubled: true, forgets: true, amnesia: true, marker: true, renews: true, releases: true,
-}
-
-// steps is how long a schedule is: enough for three attempts, with their renewals
-// and releases, and for much to go wrong between.
-const steps = 150
-
-// tally is what happened in many schedules.
-type tally struct{ schedules, grants, proofs, settled, passed int }
-
-// walk makes what can happen happen in a random order. A client is more likely
-// to get on than the clock is to end its claim.
-func (r *rules) walk(rnd *rand.Rand, as []action, sum *tally) (wrong string, path []action) {
-	var w world
-	path = as[len(as):]
-	for range steps {
-		as = r.enabled(&w, as[:0])
-		if len(as) == 0 {
-			break
-		}
-		a := as[rnd.IntN(len(as))]
-		if (a.what == drops || a.what == gives || a.what == losesMemory) && rnd.IntN(4) > 0 {
-			continue
-		}
-		path = append(path, a)
-		if wrong := r.do(&w, a); wrong != "" {
-			return wrong, path
-		}
-		if r.over(&w) {
-			break
-		}
-	}
-	sum.schedules++
-	for i := range r.clients {
-		c := &w.clients[i]
-		if c.fence == 0 {
-			continue
-		}
-		sum.grants++
-		if c.fences[0] != 0 {
-			sum.settled++
-		}
-		if c.fences[1] != 0 {
-			sum.passed++
-		}
-		if c.proved {
-			sum.proofs++
-		}
-	}
-	return "", nil
-}
 
 // schedules walks n times, or until a time is over.
 func schedules(t *testing.T, r rules, seed uint64, more func(n int) bool) {
@@ -76,7 +22,7 @@ func schedules(t *testing.T, r rules, seed uint64, more func(n int) bool) {
 		}
 	}
 	t.Logf("seed %d: %+v", seed, sum)
-	if sum.grants < sum.schedules/4 || sum.settled == 0 || sum.passed == 0 || r.renews && sum.proofs == 0 {
+	if sum.grants < sum.schedules/4 || sum.settled == 0 || sum.passed == 0 || r.renews && sum.proofs == 0 || r.revokes && sum.revoked == 0 {
 		t.Error("so little happened that it proves little")
 	}
 }
@@ -121,6 +67,7 @@ func TestTortureOfTheModel(t *testing.T) {
 	for what, r := range map[string]rules{
 		"it releases": {nodes: 3, clients: 2, ceiling: 3, releases: true},
 		"it renews":   {nodes: 3, clients: 2, ceiling: 3, renews: true},
+		"it revokes":  {nodes: 3, clients: 2, ceiling: 2, renews: true, revokes: true},
 		"it forgets":  {nodes: 3, clients: 2, ceiling: 3, forgets: true},
 		"higher":      {nodes: 3, clients: 2, ceiling: 6},
 		"amnesia":     {nodes: 3, clients: 2, ceiling: 3, amnesia: true, marker: true},

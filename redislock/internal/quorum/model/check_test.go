@@ -1,4 +1,4 @@
-package quorum_test
+package model
 
 import (
 	"fmt"
@@ -76,16 +76,6 @@ func (r rules) search(limit int, trace bool) (states int, wrong string, path []a
 	return len(seen), "", nil
 }
 
-// over tells whether a counter is larger than the model looks at.
-func (r *rules) over(w *world) bool {
-	for n := range r.nodes {
-		if w.nodes[n].counter > r.ceiling {
-			return true
-		}
-	}
-	return false
-}
-
 func story(path []action) string {
 	var b strings.Builder
 	for i, a := range path {
@@ -100,6 +90,7 @@ var ours = map[string]rules{
 	"a node without memory":  {nodes: 3, clients: 2, ceiling: 2, amnesia: true, marker: true},
 	"names are forgotten":    {nodes: 3, clients: 2, ceiling: 2, forgets: true},
 	"requests arrive double": {nodes: 3, clients: 2, ceiling: 2, doubled: true},
+	"a name is taken away":   {nodes: 3, clients: 2, ceiling: 1, renews: true, revokes: true},
 }
 
 // theirs are wrong, each in one way, and how many states it takes at most to show.
@@ -110,6 +101,8 @@ var theirs = map[string]rules{
 	"renewal by token only":           {nodes: 3, clients: 2, renewsByID: true, renews: true},
 	"a node votes without memory":     {nodes: 3, clients: 2, amnesia: true},
 	"readmitted without the others":   {nodes: 3, clients: 2, amnesia: true, marker: true, hasty: true},
+	"taken away at one node":          {nodes: 3, clients: 1, renews: true, revokes: true, oneRevokes: true},
+	"a repeat takes it back":          {nodes: 3, clients: 1, doubled: true, renews: true, revokes: true, reclaims: true},
 }
 
 // TestManyStates looks at all that can happen to two clients and three nodes.

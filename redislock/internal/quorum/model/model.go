@@ -1,4 +1,4 @@
-package quorum_test
+package model
 
 import (
 	"fmt"
@@ -32,17 +32,24 @@ type rules struct {
 	// What the clients do besides acquiring.
 	renews, releases bool
 
+	revokes bool // an operator may take the name away from whoever was granted it
+
+	each func(Call) // nil, or told of everything that happens to a node
+
 	// Wrong on purpose.
 	noSettle    bool // grants the largest counter of a majority, without a second round
 	takesMax    bool // Settle takes the maximum instead of refusing
 	renewsByID  bool // Renew does not look at the counter
 	joinsAlways bool // Settle takes a free name whatever its counter
 	abortRaises bool // an attempt that was given up raises counters
+	oneRevokes  bool // a name counts as taken away when one node has done so
+	reclaims    bool // Ask takes a name back that was taken away
 }
 
 // node is a quorum.Node and what the checker notes about it.
 type node struct {
 	holder, counter uint8
+	revoked         bool
 	mute            bool               // lost its memory, and may not vote
 	order           [mostClients]uint8 // when each client was last known to have the name, by rank
 }
@@ -60,7 +67,10 @@ type client struct {
 	before  uint8 // the largest fence that had been returned when the deciding round was sent
 	newest  uint8 // and when the renewal was
 	proved  bool
-	old     bool // it was under way when a node lost its memory
+	marked  [mostNodes]bool // nodes that said that they took the name away
+	told    bool            // an operator has asked for it
+	revoked bool            // most had, when the renewal was sent
+	old     bool            // it was under way when a node lost its memory
 }
 
 type phase uint8
@@ -81,6 +91,7 @@ const (
 	outSettle1
 	outRenew
 	outRelease
+	outRevoke
 )
 
 // vote is a quorum.Vote in one byte.
@@ -127,10 +138,16 @@ func (w *world) hash() uint64 {
 		if d.mute {
 			a |= 1 << 16
 		}
+		if d.revoked {
+			a |= 1 << 17
+		}
 		var b uint64
 		for i := range w.clients {
 			c := &w.clients[i]
-			a = a<<8 | uint64(d.order[i])<<5 | uint64(c.out[n])
+			a = a<<9 | uint64(d.order[i])<<7 | uint64(c.out[n])
+			if c.marked[n] {
+				a |= 1 << 6
+			}
 			b = b<<16 | uint64(c.asked[n]|c.settled[n])<<8 | uint64(c.renewed[n])
 		}
 		at := n
@@ -142,6 +159,7 @@ func (w *world) hash() uint64 {
 	for i := range known.clients {
 		c := &known.clients[i]
 		c.out, c.asked, c.settled, c.renewed = [mostNodes]uint8{}, [mostNodes]vote{}, [mostNodes]vote{}, [mostNodes]vote{}
+		c.marked = [mostNodes]bool{}
 	}
 	return maphash.Comparable(seed, known)
 }
@@ -170,6 +188,8 @@ const (
 	takesProof
 	gives // releases, or gives the attempt up
 	releaseArrives
+	revokes // an operator does, from the client that has it
+	revokeArrives
 	drops // the name's time to live ends
 	forgets
 	losesMemory
@@ -179,14 +199,14 @@ const (
 var acts = [...]string{
 	"starts", "ask arrives at", "ask arrives, reply lost, at", "settles", "settle arrives at", "settle arrives, reply lost, at",
 	"old settle arrives at", "is granted", "starts a renewal", "renewal arrives at", "is proved", "gives up or releases",
-	"release arrives at", "drops its claim", "forgets the name", "loses its memory", "is readmitted",
+	"release arrives at", "is to lose the name", "revocation arrives at", "drops its claim", "forgets the name", "loses its memory", "is readmitted",
 }
 
 func (a action) String() string {
 	switch a.what {
 	case drops, forgets, losesMemory, readmitted:
 		return fmt.Sprintf("%c %s", 'X'+a.node, acts[a.what])
-	case starts, settles, takes, startsRenewal, takesProof, gives:
+	case starts, settles, takes, startsRenewal, takesProof, gives, revokes:
 		return fmt.Sprintf("client %d %s", a.client+1, acts[a.what])
 	}
 	return fmt.Sprintf("client %d: %s %c", a.client+1, acts[a.what], 'X'+a.node)
@@ -224,6 +244,9 @@ func (r *rules) enabled(w *world, as []action) []action {
 			if r.renews && !c.proved {
 				add(startsRenewal, i, 0)
 			}
+			if r.revokes && !c.told {
+				add(revokes, i, 0)
+			}
 			if r.releases {
 				add(gives, i, 0)
 			}
@@ -255,6 +278,9 @@ func (r *rules) enabled(w *world, as []action) []action {
 			}
 			if out&outRelease != 0 {
 				add(releaseArrives, i, n)
+			}
+			if out&outRevoke != 0 {
+				add(revokeArrives, i, n)
 			}
 		}
 	}
@@ -328,6 +354,7 @@ func (r *rules) do(w *world, a action) string {
 			c.out[a.node] &^= outAsk
 		}
 		v := r.ask(d, a.client)
+		r.tell(a, Ask, 0, v)
 		if a.what == askArrives && c.phase == asking && c.asked[a.node].silent() {
 			c.asked[a.node] = r.noted(d, a.client, v)
 		}
@@ -348,6 +375,7 @@ func (r *rules) do(w *world, a action) string {
 			c.out[a.node] &^= outSettle0 << c.round
 		}
 		v := r.settle(d, a.client, c.fences[c.round])
+		r.tell(a, Settle, c.fences[c.round], v)
 		if a.what == settleArrives && c.phase == settling && c.settled[a.node].silent() {
 			c.settled[a.node] = r.noted(d, a.client, v)
 		}
@@ -355,41 +383,61 @@ func (r *rules) do(w *world, a action) string {
 		if !r.doubled {
 			c.out[a.node] &^= outSettle0
 		}
-		r.settle(d, a.client, c.fences[0])
+		r.tell(a, Settle, c.fences[0], r.settle(d, a.client, c.fences[0]))
 	case takes:
 		return r.grant(w, a.client)
 	case startsRenewal:
-		c.phase, c.newest = renewing, r.returned(w)
+		c.phase, c.newest, c.revoked = renewing, r.returned(w), r.taken(c)
 		for n := range r.nodes {
 			c.out[n] |= outRenew
 		}
 	case renewArrives:
 		c.out[a.node] &^= outRenew
 		c.renewed[a.node] = r.renew(d, a.client, c.fence)
+		r.tell(a, Renew, c.fence, c.renewed[a.node])
 	case takesProof:
 		c.phase, c.proved = holding, true
 		if c.newest > c.fence {
 			return fmt.Sprintf("client %d is proved under %d after %d was granted", a.client+1, c.fence, c.newest)
 		}
+		if c.revoked {
+			return fmt.Sprintf("client %d is proved under %d, which was taken away from it", a.client+1, c.fence)
+		}
 	case gives:
-		*c = client{phase: done, round: c.round, fences: c.fences, out: c.out, fence: c.fence, asked: c.asked, settled: c.settled}
+		*c = client{phase: done, round: c.round, fences: c.fences, out: c.out, fence: c.fence, asked: c.asked, settled: c.settled, told: c.told}
 		for n := range r.nodes {
 			c.out[n] |= outRelease
 		}
 	case releaseArrives:
 		c.out[a.node] &^= outRelease
 		r.release(d, a.client, c.fence)
+		r.tell(a, Release, c.fence, 0)
+	case revokes:
+		c.told = true
+		for n := range r.nodes {
+			c.out[n] |= outRevoke
+		}
+	case revokeArrives:
+		if !r.doubled {
+			c.out[a.node] &^= outRevoke
+		}
+		v := r.revoke(d, c.fence)
+		r.tell(a, Revoke, c.fence, v)
+		c.marked[a.node] = c.marked[a.node] || v.says(c.fence)
 	case drops:
-		d.holder = 0
+		d.holder, d.revoked = 0, false
+		r.tell(a, Drop, 0, 0)
 	case forgets:
 		w.forgot = true
 		d.counter++
+		r.tell(a, Forget, d.counter, 0)
 	case losesMemory:
 		w.amnesia = true
-		d.holder, d.counter, d.mute = 0, 0, r.marker
+		d.holder, d.revoked, d.counter, d.mute = 0, false, 0, r.marker
 		for i := range r.clients {
 			w.clients[i].old = w.clients[i].phase != idle
 		}
+		r.tell(a, Amnesia, 0, 0)
 	case readmitted:
 		d.mute = false
 		for n := range r.nodes {
@@ -397,8 +445,41 @@ func (r *rules) do(w *world, a action) string {
 				d.counter = max(d.counter, w.nodes[n].counter)
 			}
 		}
+		r.tell(a, Readmit, d.counter, 0)
 	}
 	return ""
+}
+
+// A Call is what happens to a node: a request arrives there, or its memory fails.
+type Call struct {
+	Node  int
+	Op    Op
+	Claim uint8
+	Fence uint8       // that is asked for; of Readmit, what its counters start from
+	Vote  quorum.Vote // the answer to Ask, Settle, Renew and Revoke
+}
+
+// An Op is what a node is to do.
+type Op uint8
+
+// The requests, and what else happens.
+const (
+	Ask Op = iota
+	Settle
+	Renew
+	Release
+	Revoke
+	Drop    // the claim's time to live ends
+	Forget  // the name is forgotten, and the counters of such start from Fence
+	Amnesia // everything is forgotten, and the node does not vote
+	Readmit // it votes again
+)
+
+// tell tells r.each what happened to a node.
+func (r *rules) tell(a action, op Op, fence uint8, v vote) {
+	if r.each != nil {
+		r.each(Call{int(a.node), op, a.client + 1, fence, v.open()})
+	}
 }
 
 // The node's answers, by quorum.Node unless the rules are wrong.
@@ -407,9 +488,9 @@ func (r *rules) at(d *node, f func(*quorum.Node) quorum.Vote) vote {
 	if d.mute {
 		return pack(quorum.Vote{Kind: quorum.NoVote})
 	}
-	n := quorum.Node{Holder: d.holder, Counter: uint64(d.counter)}
+	n := quorum.Node{Holder: d.holder, Counter: uint64(d.counter), Revoked: d.revoked}
 	v := f(&n)
-	d.holder, d.counter = n.Holder, uint8(n.Counter)
+	d.holder, d.counter, d.revoked = n.Holder, uint8(n.Counter), n.Revoked
 	if v.Kind != quorum.Mine && v.Kind != quorum.Passed && v.Kind != quorum.Behind {
 		v.Counter = 0 // nobody looks at it
 	}
@@ -417,7 +498,12 @@ func (r *rules) at(d *node, f func(*quorum.Node) quorum.Vote) vote {
 }
 
 func (r *rules) ask(d *node, c uint8) vote {
-	return r.at(d, func(n *quorum.Node) quorum.Vote { return n.Ask(c + 1) })
+	return r.at(d, func(n *quorum.Node) quorum.Vote {
+		if r.reclaims && n.Holder == c+1 {
+			n.Revoked = false
+		}
+		return n.Ask(c + 1)
+	})
 }
 
 func (r *rules) settle(d *node, c, fence uint8) vote {
@@ -444,15 +530,28 @@ func (r *rules) renew(d *node, c, fence uint8) vote {
 }
 
 func (r *rules) release(d *node, c, fence uint8) {
-	if d.mute {
-		return
+	r.at(d, func(n *quorum.Node) quorum.Vote {
+		if r.abortRaises && fence == 0 {
+			n.Counter++
+		}
+		n.Release(c+1, uint64(fence))
+		return quorum.Vote{}
+	})
+}
+
+func (r *rules) revoke(d *node, fence uint8) vote {
+	return r.at(d, func(n *quorum.Node) quorum.Vote { return n.Revoke(uint64(fence)) })
+}
+
+// taken tells whether an operator was told that the name is taken away from c.
+func (r *rules) taken(c *client) bool {
+	nodes := 0
+	for _, yes := range c.marked {
+		if yes {
+			nodes++
+		}
 	}
-	n := quorum.Node{Holder: d.holder, Counter: uint64(d.counter)}
-	if r.abortRaises && fence == 0 {
-		n.Counter++
-	}
-	n.Release(c+1, uint64(fence))
-	d.holder, d.counter = n.Holder, uint8(n.Counter)
+	return nodes >= quorum.Majority(r.nodes) || r.oneRevokes && nodes > 0
 }
 
 // noted is v, if it says that c has the name at d, and notes when that was. A
