@@ -89,22 +89,30 @@ func (a *ballots) released() (done bool, err error) {
 
 // behind are the nodes that have not seen the fence of a claim that is released:
 // they are told, so that they give the next one the same counter as the others,
-// but not before it is known that this fence was the claim's.
+// but not before it is known that this fence was the claim's. Then those are told to
+// let it go, too, that have it under a larger counter, because they were asked late.
 type behind struct {
 	*ballots
 	mu    sync.Mutex // guards what follows
 	sure  bool
 	nodes []*member
+	ahead []*member
 }
 
 // heard looks at a node's answer to the release.
 func (b *behind) heard(r returned) {
-	if b.claim.Token == 0 || !r.m.IsArray() || readReply(b.claim.Name, r.m).Kind != quorum.Behind {
+	if b.claim.Token == 0 || !r.m.IsArray() {
 		return
 	}
+	said := readReply(b.claim.Name, r.m)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.nodes = append(b.nodes, r.node)
+	switch {
+	case said.Kind == quorum.Behind:
+		b.nodes = append(b.nodes, r.node)
+	case said.Kind == quorum.Held && said.id == b.claim.ID && said.Counter > b.claim.Token:
+		b.ahead = append(b.ahead, r.node)
+	}
 	b.tellLocked()
 }
 
@@ -117,7 +125,12 @@ func (b *behind) confirm() {
 }
 
 func (b *behind) tellLocked() {
-	if !b.sure || len(b.nodes) == 0 {
+	if !b.sure {
+		return
+	}
+	b.takeBack(b.ahead, b.claim, b.number)
+	b.ahead = nil
+	if len(b.nodes) == 0 {
 		return
 	}
 	who, what := b.packQuorum(b.claim, b.claim.Token, b.number)

@@ -47,11 +47,11 @@ func (n *Node) Renew(t uint8, fence uint64) Vote {
 	return Vote{Held, n.Counter}
 }
 
-// Release ends t's claim, also where it came late, under a larger counter than it was
-// granted. A fence of 0 stands for an attempt that was given up, and so was never one
-// that could be revoked; one that was granted is known to all nodes from then on.
+// Release ends t's claim. A fence of 0 stands for an attempt that was given up, and so
+// was never one that could be revoked; one that was granted is known to all nodes from
+// then on.
 func (n *Node) Release(t uint8, fence uint64) {
-	if n.has(t) || n.Holder == t && fence > 0 {
+	if fence == 0 && n.has(t) || fence > 0 && n.Holder == t && n.Counter <= fence {
 		n.Drop()
 	}
 	n.Counter = max(n.Counter, fence)

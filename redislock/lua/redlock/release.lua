@@ -37,15 +37,13 @@ local node = call('HMGET', KEYS[1], 'id', 'base', 'hi', 'longest')
 local all = {}
 for i = 1, count do
   local n, c, how = name(i), claim(i), string.sub(ARGV[2 * count + 3], i, i)
-  local ours, stray, dirty = mine(n, c) or revoked(n, c), false, false
+  local ours, dirty = mine(n, c) or revoked(n, c), false
   if c.fence == 0 then
     -- An attempt is no longer one that was granted once, and then revoked.
     ours = mine(n, c) and (n.client ~= c.client or n.number <= c.number)
-  elseif ours and n.c > c.fence then
-    -- The claim has the name here under a counter that it was not granted: this node
-    -- has not proved it, and lets it go like the others.
-    ours, stray = false, n.client == c.client and n.number <= c.number
-  elseif how ~= 's' then
+  elseif how == 's' then
+    ours = ours and n.c <= c.fence
+  else
     ours = ours and n.c == c.fence
   end
   if ours then
@@ -58,10 +56,6 @@ for i = 1, count do
     if c.fence == 0 then n.died = n.took == 1 and 1 or 2 end
     if how == 'k' and kept > now then n.s, n.till = 'k', kept else free(n, now) end
     dirty = true
-  elseif stray then
-    all[i] = {'held'}
-    n.was, n.died, dirty = n.id, 2, true
-    free(n, now)
   elseif how ~= 's' and (mine(n, c) or n.s == 'f') and n.c < c.fence then
     all[i] = behind(n)
   else
