@@ -95,6 +95,25 @@ func TestSlotMoves(t *testing.T) {
 	}
 }
 
+// A slot that no node serves is unknown, and no claim in it ends for that.
+func TestSlotIsNotServed(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t, 3)
+	s := openURL(t, "redis-cluster://"+strings.Join(c.Addrs(), ","))
+	held, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Hour))
+	slot, node := slotOf("name"), c.Nodes[nodeOf(c.Nodes[:3], "name")]
+	do(t, node, "CLUSTER", "DELSLOTS", slot)
+	_, acquire := s.Acquire(t.Context(), drivertest.Mutex("name", time.Minute))
+	for call, err := range map[string]error{"acquire": acquire, "renew": drivertest.RenewOne(t.Context(), s, held).Err, "release": s.Release(t.Context(), held)} {
+		if err == nil || driver.Certain(err) || !strings.Contains(err.Error(), "CLUSTERDOWN") {
+			t.Errorf("%s: %v, want an unknown CLUSTERDOWN", call, err)
+		}
+	}
+	do(t, node, "CLUSTER", "ADDSLOTS", slot)
+	soon(t, "it is proved again", func() bool { return drivertest.RenewOne(t.Context(), s, held).Err == nil })
+	drivertest.MustRelease(t, s, held)
+}
+
 // reads are commands that would be a look at data.
 var reads = []string{"evalsha", "eval", "evalsha_ro", "eval_ro", "get", "mget", "exists", "pttl", "pexpiretime", "hget", "hmget", "hgetall", "lrange", "lindex", "scan"}
 

@@ -213,6 +213,79 @@ func TestReplicasConfirm(t *testing.T) {
 	}
 }
 
+// shown is the TTL of a lock that is shown to be held by two.
+const shown = 30 * time.Second
+
+// overtakes has b lock the name of a lease that is trusted yet, by a client whose TTL
+// is shown: two have it at once, the second under the larger token, and the first
+// learns of it at its next renewal.
+func overtakes(t *testing.T, b *dibs.Client, first *dibs.Lease) {
+	t.Helper()
+	began := time.Now()
+	second, err := b.Mutex(first.Name()).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Release(context.Background())
+	if err := first.Check(); err != nil {
+		t.Errorf("the first holder knows already, and so no two were shown: %v", err)
+	}
+	if second.Fence() <= first.Fence() {
+		t.Errorf("the second holder has fence %d, and the first %d", second.Fence(), first.Fence())
+	}
+	select {
+	case <-first.Context().Done():
+	case <-time.After(2 * patience):
+		t.Fatal("the first holder never learns")
+	}
+	var lost *dibs.LostError
+	if cause := context.Cause(first.Context()); !errors.As(cause, &lost) || lost.Reason != dibs.Taken {
+		t.Errorf("the first holder is told %v", cause)
+	}
+	if took := time.Since(began); took > shown-5*time.Second {
+		t.Errorf("the first holder learns after %v, by the end of its TTL of %v, and not by its renewal", took, shown)
+	}
+}
+
+// The other cells of the stores' tables in which two may have a name at once: a server
+// that restarts without its data, and a quorum most of whose nodes end a claim early.
+func TestTwoAtOnce(t *testing.T) {
+	client := func(t *testing.T, s driver.Store) *dibs.Client {
+		c, err := dibs.New(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.With(dibs.Settings{TTL: shown})
+	}
+	lock := func(t *testing.T, c *dibs.Client) *dibs.Lease {
+		l, err := c.Mutex("name").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	t.Run("a restart without data", func(t *testing.T) {
+		t.Parallel()
+		r := servers.Redis(t)
+		first := lock(t, client(t, open(t, r.Addr(), "")))
+		if err := errors.Join(r.Kill(), r.Restart()); err != nil {
+			t.Fatal(err)
+		}
+		overtakes(t, client(t, open(t, r.Addr(), "")), first)
+	})
+	t.Run("nodes that end claims early", func(t *testing.T) {
+		t.Parallel()
+		rs := servers.Redises(t, 3)
+		q := newQuorum(t, addrsOf(rs), "prefix=p")
+		first := lock(t, client(t, q.open(t)))
+		soon(t, "all nodes have it", func() bool { return len(keysOn(t, rs, "p")) == 3 })
+		for _, r := range rs[1:] {
+			do(t, r, "SET", "p:redlock:name:{name}", fmt.Sprintf("f%d 0 1", first.Fence()))
+		}
+		overtakes(t, client(t, q.open(t)), first)
+	})
+}
+
 // A replica that had not heard of a lock takes the place of its master: the lock
 // is given to a second holder, under a larger token, and the first learns of it
 // within one renewal. The replica is cut off, and not stopped: the bytes that wait
@@ -251,8 +324,7 @@ func TestFailoverOfAStaleReplica(t *testing.T) {
 	soon(t, "the replica has it", func() bool { return do(t, replica, "EXISTS", "dibs:{control}") == int64(1) })
 
 	link.Set(proxy.BlackHole)
-	const ttl = 30 * time.Second
-	first, err := a.With(dibs.Settings{TTL: ttl}).Mutex("name").Lock(t.Context())
+	first, err := a.With(dibs.Settings{TTL: shown}).Mutex("name").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,31 +336,11 @@ func TestFailoverOfAStaleReplica(t *testing.T) {
 	}
 	do(t, replica, "REPLICAOF", "NO", "ONE")
 	where(replica)
-	promoted := time.Now()
 	b, err := dibs.New(open(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := b.Mutex("name").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Release(context.Background())
-	if second.Fence() <= first.Fence() {
-		t.Errorf("the second holder has fence %d, and the first %d", second.Fence(), first.Fence())
-	}
-	select {
-	case <-first.Context().Done():
-	case <-time.After(2 * patience):
-		t.Fatal("the first holder never learns")
-	}
-	var lost *dibs.LostError
-	if cause := context.Cause(first.Context()); !errors.As(cause, &lost) || lost.Reason != dibs.Taken {
-		t.Errorf("the first holder is told %v", cause)
-	}
-	if took := time.Since(promoted); took > ttl-5*time.Second {
-		t.Errorf("the first holder learns after %v, by the end of its TTL of %v, and not by its renewal", took, ttl)
-	}
+	overtakes(t, b, first)
 	if err := control.Check(); err != nil {
 		t.Errorf("a lock that the replica knew was lost: %v", err)
 	}

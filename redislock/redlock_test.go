@@ -59,6 +59,14 @@ func TestQuorumListsAgree(t *testing.T) {
 	if err := redislock.RedlockInit(t.Context(), gone.url()); err == nil || driver.Certain(err) {
 		t.Errorf("init without one node: %v", err)
 	}
+	for why, addrs := range map[string][]string{
+		"odd number":          addrsOf(rs[:4]),
+		"are the same server": {rs[0].Addr(), alias.Addr(), rs[1].Addr()},
+	} {
+		if err := redislock.RedlockInit(t.Context(), quorum{addrs, "prefix=other"}.url()); !errors.Is(err, driver.ErrRejected) || !strings.Contains(err.Error(), why) {
+			t.Errorf("init of %v: %v, want %q", addrs, err, why)
+		}
+	}
 	if _, err := driver.Open(t.Context(), quorum{addrsOf(rs[:3]), "prefix=third"}.url()); !errors.Is(err, driver.ErrRejected) || !strings.Contains(err.Error(), "dibs redlock init") {
 		t.Errorf("a quorum that was never made: %v", err)
 	}

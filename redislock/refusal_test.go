@@ -24,6 +24,25 @@ func TestServersThatRefuseForTheTimeBeing(t *testing.T) {
 			do(t, r, "REPLICAOF", "127.0.0.1", "1")
 			return func() { do(t, r, "REPLICAOF", "NO", "ONE") }
 		}},
+		{"LOADING", func(t *testing.T, r *servers.RedisServer, _ string) func() {
+			do(t, r, "DEBUG", "POPULATE", 2000, "key", 1024)
+			do(t, r, "CONFIG", "SET", "key-load-delay", "10000", "loading-process-events-interval-bytes", "1024")
+			conn, err := r.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.Send("DEBUG", "RELOAD"); err != nil {
+				t.Fatal(err)
+			}
+			soon(t, "it reads its data", func() bool {
+				_, err := r.Do("GET", "any")
+				return err != nil && strings.Contains(err.Error(), "LOADING")
+			})
+			return func() {
+				do(t, r, "CONFIG", "SET", "key-load-delay", "0")
+				conn.Close()
+			}
+		}},
 		{"NOREPLICAS", func(t *testing.T, r *servers.RedisServer, _ string) func() {
 			do(t, r, "CONFIG", "SET", "min-replicas-to-write", "1")
 			return func() { do(t, r, "CONFIG", "SET", "min-replicas-to-write", "0") }
@@ -64,7 +83,7 @@ func TestServersThatRefuseForTheTimeBeing(t *testing.T) {
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			r := servers.Redis(t, servers.RedisArgs("--dir", dir))
+			r := servers.Redis(t, servers.RedisArgs("--dir", dir, "--enable-debug-command", "local"))
 			s := open(t, r.Addr(), "")
 			m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Hour))
 			repair := c.refuse(t, r, dir)
