@@ -14,10 +14,13 @@ import (
 func TestBusyQueueOfNotificationsEndsNoSession(t *testing.T) {
 	t.Parallel()
 	p := servers.Postgres(t)
-	rawURL := advisory(newStore(t, p))
+	table := newStore(t, p)
+	rawURL := advisory(table)
 	a, b := open(t, rawURL), open(t, rawURL)
 	held, _ := drivertest.MustAcquire(t, a, mutex("x"))
 	other, _ := drivertest.MustAcquire(t, a, mutex("other"))
+	known, _ := drivertest.MustAcquire(t, a, mutex("known"))
+	drivertest.MustRelease(t, a, known)
 	_, stop, err := b.(driver.Watcher).Watch(t.Context(), mutex("x"))
 	if err != nil {
 		t.Fatal(err)
@@ -27,9 +30,23 @@ func TestBusyQueueOfNotificationsEndsNoSession(t *testing.T) {
 	told := losses(t, a)
 	free := busyQueue(t, p)
 	drivertest.MustRelease(t, a, held)
-	again, _ := drivertest.MustAcquire(t, b, mutex("x"))
+	again, _ := drivertest.MustAcquire(t, b, mutex("x")) // b still shows that it waits
 	if p := drivertest.RenewOne(t.Context(), a, other); p.Err != nil {
 		t.Fatalf("a release that nobody could be told of ended another claim: %v", p.Err)
+	}
+	// A try that fails gives back what it may have taken, and tells.
+	hand := begin(t, psql(t, table))
+	if _, err := hand.Exec(t.Context(), "SELECT FROM dibs.fences FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Acquire(t.Context(), mutex("known")); err == nil || driver.Certain(err) {
+		t.Fatalf("with the fence's row locked: %v, want an unknown error", err)
+	}
+	if p := drivertest.RenewOne(t.Context(), a, other); p.Err != nil {
+		t.Fatalf("a try that failed ended another claim: %v", p.Err)
+	}
+	if err := hand.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	select {
 	case l := <-told:

@@ -342,7 +342,8 @@ func (r *round) giveBack(ctx context.Context, keys []keyed) error {
 		defer r.w.a.tell(k.key)
 	}
 	res := r.w.s.PgConn().ExecPrepared(ctx, "unlock", r.w.a.unlockArgs(keys), nil, nil).Read()
-	if code(res.Err) == codeLockTimeout && len(res.Rows) == len(keys) {
+	var pe *pgconn.PgError
+	if errors.As(res.Err, &pe) && pe.Severity != "FATAL" && len(res.Rows) == len(keys) {
 		return nil // it is the telling that failed: see unlock
 	}
 	return res.Err
