@@ -12,6 +12,7 @@ const (
 	onAdvisory    = "^TestConformanceOfAdvisoryLocks$/^laws$/"
 	statementsSQL = "pglock/statements.sql"
 	shedlockRowGo = "pglock/shedlock_row.go"
+	advisorySQL   = "pglock/advisory.sql"
 	pgShortGo     = "pglock/short.go"
 	pgRoundGo     = "pglock/round.go"
 	pgRevokeGo    = "pglock/revoke.go"
@@ -154,6 +155,16 @@ var advisoryMutants = []mutant{
 		run:  onAdvisory + "^L3_",
 	},
 	{
+		law: 11, what: "postgres, advisory: the try for a known key draws no token", pkg: pglockPkg,
+		edit: edit{advisorySQL, "SET v = greatest(pg_catalog.nextval('@.tokens'::regclass), f.v + 2)\n    FROM t", "SET v = f.v\n    FROM t"},
+		run:  onAdvisory + "^L11_",
+	},
+	{
+		law: 15, what: "postgres, advisory: a release that can't be told ends all claims", pkg: pglockPkg,
+		edit: edit{"pglock/trip.go", "if back < len(keys) {", "if back <= len(keys) {"},
+		run:  "^TestBusyQueueOfNotificationsEndsNoSession$",
+	},
+	{
 		law: 19, what: "postgres, advisory: an unlock does not compare the token", pkg: pglockPkg,
 		edit: edit{pgRoundGo, "\tif c == nil || q.claim.Token != 0 && q.claim.Token != c.Token {", "\tif c == nil {"},
 		run:  onAdvisory + "^L19_",
@@ -172,5 +183,10 @@ var advisoryMutants = []mutant{
 		law: 22, what: "postgres, advisory: anybody may revoke", pkg: pglockPkg,
 		edit: edit{"pglock/clerk.go", "\tcase !ok:\n", "\tcase !ok && false:\n"},
 		run:  "^TestAdvisoryAskersNeedRights$",
+	},
+	{
+		law: 28, what: "postgres, advisory: a release tells nobody", pkg: pglockPkg,
+		edit: edit{advisorySQL, "CASE WHEN NOT pg_catalog.pg_try_advisory_xact_lock($4) THEN", "CASE WHEN $4::int8 IS NULL THEN"},
+		run:  "^TestReleaseTellsIfSomebodyWaits$", hangs: true,
 	},
 }
