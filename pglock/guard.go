@@ -28,7 +28,8 @@ type Fenced interface {
 //
 // Call it before the first write, and above READ COMMITTED first of all: a lease
 // that has ended since the transaction's first statement is a serialization failure
-// there (40001), and one that was renewed since is trusted no longer than before.
+// there (40001), and one that was renewed since is trusted no longer than before. In
+// a savepoint (a nested pgx.Tx) it ends if that is rolled back.
 func Guard(ctx context.Context, tx Tx, lease Fenced) error { return guard(ctx, tx, lease, dibsSQL) }
 
 // Guard is [Guard] in the store's own schema.
@@ -38,8 +39,9 @@ func (t *Table) Guard(ctx context.Context, tx Tx, lease Fenced) error {
 
 // OnceTx notes in tx, in the schema dibs, that key was done, and tells whether this
 // is the first time. Two transactions at once with the same key: the second waits
-// for the end of the first, and is the first if that was rolled back. Keys are kept
-// for ever; the table once has a column by which old ones can be deleted.
+// for the end of the first, and is the first if that was rolled back; if it was
+// committed, a second one above READ COMMITTED fails (40001) and has to be run again.
+// Keys are kept for ever; the table once has a column by which old ones can be deleted.
 func OnceTx(ctx context.Context, tx Tx, key string) (first bool, err error) {
 	return onceTx(ctx, tx, key, dibsSQL)
 }

@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,93 @@ func TestOnceTx(t *testing.T) {
 	}
 	if !once(false) || !once(true) || once(true) {
 		t.Fatal("want: first, first after a rollback, and not again after a commit")
+	}
+}
+
+// Of two at once the second waits for the end of the first.
+func TestOnceTxTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	rawURL := newStore(t, servers.SharedPostgres(t))
+	admin := psql(t, rawURL)
+	for _, commit := range []bool{false, true} {
+		for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+			key := string(level) + strconv.FormatBool(commit)
+			one := begin(t, psql(t, rawURL))
+			if first, err := pglock.OnceTx(t.Context(), one, key); err != nil || !first {
+				t.Fatalf("%s: %v, %v", key, first, err)
+			}
+			two, err := psql(t, rawURL).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
+			if err != nil {
+				t.Fatal(err)
+			}
+			type answer struct {
+				first bool
+				err   error
+			}
+			answered := make(chan answer, 1)
+			go func() { // ends with one
+				first, err := pglock.OnceTx(t.Context(), two, key)
+				answered <- answer{first, err}
+			}()
+			until(t, "a second that waits", func() bool {
+				return value[bool](t, admin, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+			})
+			end := one.Rollback
+			if commit {
+				end = one.Commit
+			}
+			if err := end(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := <-answered
+			if stale := commit && level != pgx.ReadCommitted; stale != (got.err != nil) || stale && !strings.Contains(got.err.Error(), "40001") {
+				t.Errorf("%s, and the first has committed: %v: %v", level, commit, got.err)
+			} else if got.err == nil && got.first == commit {
+				t.Errorf("%s, and the first has committed: %v: the second is first: %v", level, commit, got.first)
+			}
+			if err := two.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// What is locked in a savepoint ends with that, if it is rolled back.
+func TestSavepointsEndWhatWasLockedInThem(t *testing.T) {
+	t.Parallel()
+	rawURL := newStore(t, servers.SharedPostgres(t))
+	a, b := open(t, rawURL), open(t, rawURL)
+	for _, kept := range []bool{true, false} {
+		c, g := drivertest.MustAcquire(t, a, mutex("x"))
+		tx := begin(t, psql(t, rawURL))
+		inner, err := tx.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pglock.Guard(t.Context(), inner, fenced{c.Name, g.Fence}); err != nil {
+			t.Fatal(err)
+		}
+		if err := pglock.TryXact(t.Context(), inner, "x"); err != nil {
+			t.Fatal(err)
+		}
+		end := inner.Rollback
+		if kept {
+			end = inner.Commit
+		}
+		if err := end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		drivertest.MustRelease(t, a, c)
+		_, held := b.Acquire(t.Context(), mutex("x"))
+		locked := pglock.TryXact(t.Context(), begin(t, psql(t, rawURL)), "x")
+		for what, err := range map[string]error{"the guard": held, "the lock": locked} {
+			if kept != errors.Is(err, driver.ErrHeld) || !kept && err != nil {
+				t.Errorf("%s after a savepoint that was kept: %v: others are told %v", what, kept, err)
+			}
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

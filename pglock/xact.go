@@ -32,7 +32,9 @@ type Keys struct {
 }
 
 // TryXact locks name for the rest of tx, or returns a *driver.HeldError at once.
-// The lock ends with tx, by commit or rollback, and needs no care meanwhile.
+// The lock ends with tx, by commit or rollback, and needs no care meanwhile; one that
+// is taken in a savepoint (a nested pgx.Tx) ends if that is rolled back. A standby has
+// advisory locks of its own, so there it is a *driver.RejectedError.
 //
 // Above READ COMMITTED, what tx reads is as of its first statement, which may lie
 // before the end of the former holder: lock first, and read in a transaction that
