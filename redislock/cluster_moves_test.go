@@ -114,6 +114,38 @@ func TestSlotIsNotServed(t *testing.T) {
 	drivertest.MustRelease(t, s, held)
 }
 
+// What a release tells the next one goes to the node that has the slot, and to no
+// other.
+func TestSignalsStayInTheirShard(t *testing.T) {
+	t.Parallel()
+	c := servers.Cluster(t, 3)
+	s := openURL(t, "redis-cluster://"+strings.Join(c.Addrs(), ","))
+	held, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Hour))
+	next := drivertest.Mutex("name", time.Hour)
+	next.Patience = time.Minute
+	if _, err := s.Acquire(t.Context(), next); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("held by another: %v", err)
+	}
+	signals, stop, err := s.(driver.Watcher).Watch(t.Context(), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	drivertest.MustRelease(t, s, held)
+	select {
+	case <-signals:
+	case <-time.After(patience):
+		t.Fatal("who is next is not told")
+	}
+	at := nodeOf(c.Nodes[:3], "name")
+	for i, r := range c.Nodes[:3] {
+		stats := do(t, r, "INFO", "commandstats").(string)
+		if strings.Contains(stats, "cmdstat_publish:") || strings.Contains(stats, "cmdstat_spublish:") != (i == at) {
+			t.Errorf("node %d, and node %d has the slot:\n%s", i, at, stats)
+		}
+	}
+}
+
 // reads are commands that would be a look at data.
 var reads = []string{"evalsha", "eval", "evalsha_ro", "eval_ro", "get", "mget", "exists", "pttl", "pexpiretime", "hget", "hmget", "hgetall", "lrange", "lindex", "scan"}
 

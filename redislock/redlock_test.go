@@ -425,3 +425,42 @@ func TestANodeWithAnotherCounter(t *testing.T) {
 		soon(t, "it is gone from all nodes", func() bool { return len(keysOn(t, rs, "p")) == 0 })
 	}
 }
+
+// Validate is an exact answer to whether a lease is the newest: it asks a majority.
+func TestValidateAsksAMajority(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 3)
+	q := newQuorum(t, addrsOf(rs), "prefix=p")
+	behind, ps := q.proxied(t)
+	client, err := dibs.New(behind.open(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := client.With(dibs.Settings{TTL: time.Hour}).Mutex("name").Lock(t.Context()) // it is not renewed meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Validate(t.Context()); err != nil {
+		t.Errorf("it is the newest: %v", err)
+	}
+	soon(t, "all nodes have it", func() bool { return len(keysOn(t, rs, "p")) == 3 })
+	for _, p := range ps[:2] {
+		p.Set(proxy.BlackHole)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := l.Validate(ctx); err == nil || errors.Is(err, dibs.ErrLost) || l.Check() != nil {
+		t.Errorf("most nodes do not answer: %v", err)
+	}
+	for _, p := range ps {
+		p.Heal()
+	}
+	soon(t, "it is the newest", func() bool { return l.Validate(t.Context()) == nil })
+	for _, r := range rs[:2] {
+		do(t, r, "SET", "p:redlock:name:{name}", fmt.Sprintf("f%d 0 1", l.Fence()))
+	}
+	drivertest.MustAcquire(t, q.open(t), drivertest.Mutex("name", time.Minute))
+	if err := l.Validate(t.Context()); !errors.Is(err, dibs.ErrLost) {
+		t.Errorf("another was granted the name: %v", err)
+	}
+}
