@@ -90,13 +90,16 @@ func (a *ballots) released() (done bool, err error) {
 // behind are the nodes that have not seen the fence of a claim that is released:
 // they are told, so that they give the next one the same counter as the others,
 // but not before it is known that this fence was the claim's. Then those are told to
-// let it go, too, that have it under a larger counter, because they were asked late.
+// let it go, too, that have it under a larger counter, because they were asked late or
+// were readmitted, and the others to go on from there: a node that is ahead of them
+// would keep no claim of theirs alive.
 type behind struct {
 	*ballots
 	mu    sync.Mutex // guards what follows
 	sure  bool
 	nodes []*member
 	ahead []*member
+	most  uint64 // of their counters
 }
 
 // heard looks at a node's answer to the release.
@@ -111,7 +114,7 @@ func (b *behind) heard(r returned) {
 	case said.Kind == quorum.Behind:
 		b.nodes = append(b.nodes, r.node)
 	case said.Kind == quorum.Held && said.id == b.claim.ID && said.Counter > b.claim.Token:
-		b.ahead = append(b.ahead, r.node)
+		b.ahead, b.most = append(b.ahead, r.node), max(b.most, said.Counter)
 	}
 	b.tellLocked()
 }
@@ -128,16 +131,24 @@ func (b *behind) tellLocked() {
 	if !b.sure {
 		return
 	}
-	b.takeBack(b.ahead, b.claim, b.number)
-	b.ahead = nil
-	if len(b.nodes) == 0 {
-		return
+	if len(b.ahead) > 0 {
+		b.takeBack(b.ahead, b.claim, b.number)
+		nobody := b.claim
+		nobody.ID = "" // whoever has the name keeps it
+		b.raise(b.Redlock.nodes, nobody, b.most, "u")
 	}
-	who, what := b.packQuorum(b.claim, b.claim.Token, b.number)
-	b.tell(b.nodes, &request{
-		script: giveScript, keys: b.keys.of(b.claim.Name), args: []string{"1", who, what, "s"}, until: time.Now().Add(patience(b.claim.TTL)),
+	if len(b.nodes) > 0 {
+		b.raise(b.nodes, b.claim, b.claim.Token, "s")
+	}
+	b.nodes, b.ahead = nil, nil
+}
+
+// raise tells nodes, about c, to bring their counters up to a fence.
+func (b *behind) raise(nodes []*member, c driver.Claim, fence uint64, how string) {
+	who, what := b.packQuorum(c, fence, b.number)
+	b.tell(nodes, &request{
+		script: giveScript, keys: b.keys.of(c.Name), args: []string{"1", who, what, how}, until: time.Now().Add(patience(c.TTL)),
 	})
-	b.nodes = nil
 }
 
 // foremost is the claim that most nodes say is in the way, and how many do.

@@ -400,7 +400,8 @@ func TestSplitVotes(t *testing.T) {
 }
 
 // A claim has one token, by which it is listed and taken away, and when it is given
-// back it is gone from all nodes, also where the counter is another.
+// back it is gone from all nodes, also where the counter is another. That is made the
+// counter of all then.
 func TestANodeWithAnotherCounter(t *testing.T) {
 	t.Parallel()
 	rs := servers.Redises(t, 3)
@@ -415,7 +416,7 @@ func TestANodeWithAnotherCounter(t *testing.T) {
 		soon(t, "all nodes have it", func() bool { return len(keysOn(t, rs, "p")) == 3 })
 		for h, err := range s.(driver.Lister).List(t.Context(), m.Name) {
 			if err != nil || h.Token != g.Token {
-				t.Errorf("held under %d, and listed as %+v, %v", g.Token, h, err)
+				t.Fatalf("held under %d, and listed as %+v, %v", g.Token, h, err)
 			}
 			if err := s.(driver.Revoker).Revoke(t.Context(), driver.Revocation{Name: h.Name, Token: h.Token}); err != nil {
 				t.Errorf("taken away by the token that is listed: %v", err)
@@ -423,6 +424,27 @@ func TestANodeWithAnotherCounter(t *testing.T) {
 		}
 		drivertest.MustRelease(t, s, m)
 		soon(t, "it is gone from all nodes", func() bool { return len(keysOn(t, rs, "p")) == 0 })
+		soon(t, "all nodes have one counter", func() bool {
+			var first string
+			for i, r := range rs {
+				counter, _, _ := strings.Cut(do(t, r, "GET", "p:redlock:name:{"+m.Name+"}").(string), " ")
+				if i == 0 {
+					first = counter
+				} else if counter != first {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	// So that any node may fail while a claim is held.
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name0", time.Minute))
+	soon(t, "all nodes have it", func() bool { return len(keysOn(t, rs, "p")) == 3 })
+	if err := rs[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if p := drivertest.RenewOne(t.Context(), s, m); p.Err != nil {
+		t.Errorf("without one of the others: %v", p.Err)
 	}
 }
 

@@ -5,7 +5,8 @@
 --             counter, unless the same client has asked again since
 -- ARGV[last]  one letter for each claim:
 --             f  frees; k  keeps what its Keep says; s  frees, and brings the
---             counter up to the fence, which other nodes know
+--             counter up to the fence, which other nodes know; u  brings it up
+--             to that if the name is free
 --
 -- Replies  "mine <counter> 0 0", for one claim, or for each
 --   mine                          it was, and is no longer
@@ -61,7 +62,7 @@ for i = 1, count do
   else
     all[i] = other(n, 'held')
   end
-  if how == 's' and n.c < c.fence and not n.foreign then
+  if (how == 's' or how == 'u' and n.s == 'f') and n.c < c.fence and not n.foreign then
     n.c, dirty = c.fence, true
   end
   if dirty then save(n) end
