@@ -17,6 +17,7 @@ const (
 	codeDeadlock        = "40P01"
 	codeDivision        = "22012" // our own: see the statement write
 	codeLockTimeout     = "55P03"
+	codeLimit           = "54000" // the queue of notifications is full
 	codeReadOnly        = "25006"
 	codeAborted         = "25P02"
 	codeUndefinedTable  = "42P01"

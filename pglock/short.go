@@ -49,8 +49,16 @@ func (k *crowded) has(name string) bool {
 type shortcut struct {
 	sql  string
 	args [][]byte
-	// read reads the row that says that it was done.
+	// read reads the row that says that it was done, if its commit does not fail.
 	read func(row [][]byte) error
+	// then is what follows from it; nil: nothing.
+	then func()
+}
+
+func (c *shortcut) done() {
+	if c.then != nil {
+		c.then()
+	}
 }
 
 // An errand is a shortcut under way.
@@ -79,11 +87,13 @@ func (d *desk) serveSelf(o *op) bool {
 	cuts := o.short()
 	var e *errand
 	for len(cuts) > 0 {
-		if e = w.session.errand(&cuts[0]); !e.hear(time.Now().Add(moment)) || e.err != nil {
+		c := &cuts[0]
+		if e = w.session.errand(c); !e.hear(time.Now().Add(moment)) || e.err != nil {
 			break
 		}
 		cuts = cuts[1:]
 		if e.did {
+			c.done()
 			d.answer(b, 0, nil)
 			d.putBack(w)
 			return true
@@ -133,6 +143,7 @@ func (w *writer) shortcuts(b *batch, cuts []shortcut, e *errand) bool {
 			w.desk.answer(b, 0, err)
 			return true
 		case did:
+			c.done()
 			w.desk.answer(b, 0, nil)
 			return true
 		}
@@ -233,21 +244,21 @@ func (t *Table) handOn(c driver.Claim) []shortcut {
 	give := shortcut{
 		sql:  "giveBack",
 		args: own,
-		read: func([][]byte) error {
-			t.crowded.set(c.Name, false)
-			return nil
-		},
+		read: func([][]byte) error { return nil },
+		then: func() { t.crowded.set(c.Name, false) },
 	}
+	var x news
+	var next digest
 	hand := shortcut{
 		sql:  "handOn",
 		args: append(own, []byte(t.channel), number(micros(handOver))),
-		read: func(row [][]byte) error {
-			t.crowded.set(c.Name, true)
-			x, id, err := decodeNews(string(row[0]))
-			if err == nil {
-				t.subs.tell(id, x)
-			}
+		read: func(row [][]byte) (err error) {
+			x, next, err = decodeNews(string(row[0]))
 			return err
+		},
+		then: func() {
+			t.crowded.set(c.Name, true)
+			t.subs.tell(next, x)
 		},
 	}
 	if t.crowded.has(c.Name) {

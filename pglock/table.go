@@ -239,6 +239,8 @@ func (t *Table) acquireAll(ctx context.Context, s *session, cs []driver.Claim) (
 		written, err := w.write(ctx, steps, guarded, true)
 		switch {
 		case contended(err):
+		case w.untold(steps, err):
+			w.mute = true
 		case err != nil:
 			return nil, err
 		case len(written) == len(steps):

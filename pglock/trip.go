@@ -246,18 +246,23 @@ func (t *trip) query(q *request) {
 	for i, arg := range q.args {
 		args[i] = []byte(arg)
 	}
+	var res result // no row, if none comes
 	t.add(q.name, args, func(row [][]byte) error {
-		cells := make([]string, len(row))
+		res.row = make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = string(cell)
+			res.row[i] = string(cell)
 		}
-		q.answer(result{row: cells})
 		return nil
 	}, func(err error) error {
-		q.answer(result{err: unknown(err)})
+		res.err = unknown(err)
 		return nil
 	})
-	t.r.after = append(t.r.after, func(err error) { q.answer(result{err: asUnknown(err)}) }) // no row, or no session
+	t.r.after = append(t.r.after, func(err error) { // not before: a commit may fail
+		if err != nil {
+			res = result{err: unknown(err)}
+		}
+		q.answer(res)
+	})
 }
 
 // hear reads one statement's answer, up to its end.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,7 @@ type writer struct {
 	s       *Table
 	desk    *desk
 	session *session // nil: not connected
+	mute    bool     // nobody can be told at present: see untold
 }
 
 // errBusy: other clients were faster, again and again.
@@ -35,6 +37,7 @@ func (w *writer) serve(b *batch) {
 	}
 	open = w.renew(b, open)
 	guarded := make(map[string]map[int64]bool)
+	w.mute = false
 	alone := false // one statement for each name, after one of them spoiled another's
 	for round := 0; len(open) > 0; round++ {
 		if round > 2 {
@@ -60,6 +63,8 @@ func (w *writer) serve(b *batch) {
 		case len(steps) > 1 && untouched(err):
 			alone = true
 		case contended(err):
+		case w.untold(steps, err):
+			w.mute = true
 		default:
 			err = w.judge(err)
 			w.fail(b, part, err)
@@ -258,8 +263,17 @@ func contended(err error) bool {
 }
 
 // untouched tells whether the statement was certainly not applied because of what
-// may have been only one of its names.
-func untouched(err error) bool { return contended(err) || code(err) == codeLockTimeout }
+// may have been only one of its names, or the telling.
+func untouched(err error) bool {
+	return contended(err) || code(err) == codeLockTimeout || code(err) == codeLimit
+}
+
+// untold tells whether steps were not written perhaps for want of telling: a commit
+// that notifies waits for every other one that does, in whatever database, and their
+// queue may be full. They are worked out anew and told to nobody, and who waits polls.
+func (w *writer) untold(steps []*name, err error) bool {
+	return !w.mute && untouched(err) && slices.ContainsFunc(steps, func(n *name) bool { return len(n.news) > 0 })
+}
 
 // pause waits for d, or for the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
@@ -299,7 +313,7 @@ func (w *writer) write(ctx context.Context, steps []*name, guarded map[string]ma
 			}
 		}
 		for _, x := range n.news {
-			if !w.s.subs.waits(digestOf(string(x.id))) { // else it is told without a detour
+			if !w.mute && !w.s.subs.waits(digestOf(string(x.id))) { // else it is told without a detour
 				told = append(told, newsRow{n.key, x.encode()})
 			}
 		}
@@ -332,5 +346,8 @@ func (w *writer) write(ctx context.Context, steps []*name, guarded map[string]ma
 		guarded[name][seq] = true
 		return nil
 	})
-	return written, err
+	if err != nil {
+		return nil, err // also if rows came before it: it may be the commit that failed
+	}
+	return written, nil
 }

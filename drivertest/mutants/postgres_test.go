@@ -45,6 +45,11 @@ var tableMutants = []mutant{
 		run:  "^TestShortcutsWriteWhatTheLongWayWrites$",
 	},
 	{
+		law: 5, what: "postgres, table: what was written counts though its commit fails", pkg: pglockPkg,
+		edit: edit{"pglock/writer.go", "return nil, err // also if rows", "return written, err // also if rows"},
+		run:  "^TestBusyQueueOfNotificationsGrantsNothing$",
+	},
+	{
 		law: 11, what: "postgres, table: the short take does not count its token", pkg: pglockPkg,
 		edit: edit{statementsSQL, "last = n.last + 1, took_over = false", "last = n.last, took_over = false"},
 	},
@@ -97,6 +102,11 @@ var tableMutants = []mutant{
 		law: 26, what: "postgres, table: the short hand-over is to the dead", pkg: pglockPkg,
 		edit: edit{statementsSQL, "AND c.units = c.capacity AND c.until > t.now", "AND c.units = c.capacity"},
 		run:  "^TestConformance$/^laws$/^L26_DeadPlacesAreSkipped$/^ByTheReleaseItself$",
+	},
+	{
+		law: 29, what: "postgres, table: the short hand-over is told before its commit", pkg: pglockPkg,
+		edit: edit{pgShortGo, "x, next, err = decodeNews(string(row[0]))\n", "x, next, err = decodeNews(string(row[0]))\n\t\t\tt.subs.tell(next, x)\n"},
+		run:  "^TestBusyQueueOfNotificationsHandsNothingOn$",
 	},
 	{
 		law: 49, what: "postgres, table: the short take forgets Delay", pkg: pglockPkg,
