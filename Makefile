@@ -42,9 +42,11 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== many leases, and many schedules of a quorum"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
 
-more: ## what takes longer than make test may: laws on several Redis servers, of advisory locks and of ShedLock's table, the command on every server, storms
+more: ## what takes longer than make test may: laws on several Redis servers and their faults under load, of advisory locks and of ShedLock's table, the command on every server, storms
 	@echo "== laws on a quorum, a cluster, behind sentinels, and over a user's client"
 	$(GO) test -timeout 20m -parallel 24 -run '$(TOPOLOGIES)' ./redislock
+	@echo "== masters and nodes that are killed, stopped and cut off under load"
+	$(GO) test -timeout 15m -parallel 4 -run 'UnderLoad|InABlackHole|DeadShard' ./redislock
 	@echo "== laws of advisory locks, of ShedLock's table, of the journal"
 	$(GO) test -timeout 20m -parallel 64 -run 'OfAdvisoryLocks|OfTheShedlockLayout|WithJournal' ./pglock
 	@echo "== laws behind PgBouncer in session mode"
