@@ -54,7 +54,7 @@ type attempt struct {
 }
 
 func newAttempt(client *Client, claim driver.Claim, wait bool) attempt {
-	now := client.core.clock.now()
+	now := client.core.clock.before()
 	return attempt{
 		client: client,
 		claim:  claim,

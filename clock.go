@@ -1,6 +1,7 @@
 package dibs
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/dibslock/dibs/internal/boottime"
@@ -13,6 +14,9 @@ type clock struct {
 	start time.Time // carries a monotonic reading
 	boot  boottime.Source
 	boot0 time.Duration
+
+	looked atomic.Int64 // when now was called last, by the monotonic clock
+	ahead  atomic.Int64 // how much further the boot-time clock was by then, at least
 }
 
 func newClock() *clock {
@@ -25,9 +29,28 @@ func newClock() *clock {
 
 // now never goes back and is never 0, which stands for "not yet" elsewhere.
 func (k *clock) now() time.Duration {
-	passed := time.Since(k.start)
-	if k.boot != nil {
-		passed = max(passed, k.boot()-k.boot0)
+	if k.boot == nil {
+		return time.Since(k.start) + 1
 	}
-	return passed + 1
+	boot := k.boot() - k.boot0 // looked at first: so it is not taken for further ahead than it is
+	passed := time.Since(k.start)
+	if ahead := int64(boot - passed); ahead > k.ahead.Load() {
+		k.ahead.Store(ahead)
+	}
+	k.looked.Store(int64(passed))
+	return max(passed, boot) + 1
+}
+
+// fresh is how long a look at the boot-time clock serves before.
+const fresh = 100 * time.Millisecond
+
+// before is an instant that is not after now, and if the machine was not suspended
+// just now is now: it costs no system call if there was one lately. That is good
+// enough for when something was asked, since too early an instant shortens trust.
+func (k *clock) before() time.Duration {
+	passed := time.Since(k.start)
+	if k.boot == nil || passed-time.Duration(k.looked.Load()) > fresh {
+		return k.now()
+	}
+	return passed + time.Duration(k.ahead.Load()) + 1
 }

@@ -112,7 +112,7 @@ func (c *Cluster) of(key string) *Store {
 	defer c.mu.Unlock()
 	s := c.slots[n]
 	if s == nil {
-		s = &Store{keys: c.base.keys, closed: c.base.closed, link: c.nodes.wire(n), borrowed: c.base.borrowed, replicas: c.base.replicas}
+		s = &Store{keys: c.base.keys, senders: c.base.senders, closed: c.base.closed, link: c.nodes.wire(n), borrowed: c.base.borrowed, replicas: c.base.replicas}
 		s.keys.mark += ":{" + tag(n) + "}"
 		s.furnish()
 		s.inbox.channel += ":{" + tag(n) + "}"

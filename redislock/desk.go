@@ -13,12 +13,11 @@ import (
 )
 
 // A desk takes calls of one script, which asks about many claims as well as about
-// one. A caller that comes while no other is under way sends its call itself, at
-// once. One that comes meanwhile lets all goroutines run that can, and then what
-// those want goes with it, as one call; only if several are under way does it wait
-// for one of them. So a client of one goroutine pays nothing for the desk, and in
-// one of many the server runs a script for dozens of claims: that costs each of
-// them a fraction, and less the busier both are.
+// one. A caller lets all goroutines run that can, and then what those want goes with
+// it, as one call; if nobody wants anything it sends its own call itself. Only if
+// several are under way does it wait for one of them. So a client of one goroutine
+// pays next to nothing for the desk, and in one of many the server runs a script for
+// dozens of claims: that costs each of them a fraction, and less the busier both are.
 //
 // No claim depends on another of its batch: each has an answer of its own, a call
 // that was rejected as a whole is repeated for each by itself, and whoever gives
@@ -27,10 +26,12 @@ type desk struct {
 	store  *Store
 	script *script
 	width  int // how many arguments the script wants about a claim
+	lone   int // and how many more if there is no other
 
-	mu   sync.Mutex // guards what follows, and every errand
-	busy int        // calls under way
-	line []*errand  // those that wait
+	mu      sync.Mutex // guards what follows, and every errand
+	busy    int        // calls under way, or about to be
+	gathers bool       // one of them is about to be, and waits for others to go with it
+	line    []*errand  // those that wait
 }
 
 const (
@@ -55,7 +56,8 @@ type about [3]string
 // A batch is some errands under way in one call.
 type batch struct {
 	all    []*errand
-	left   int // how many still wait for it
+	left   int             // how many still wait for it
+	ctx    context.Context // ends when nobody does
 	cancel context.CancelFunc
 }
 
@@ -67,10 +69,15 @@ func (d *desk) call(ctx context.Context, name string, a about) (rueidis.RedisMes
 		return rueidis.RedisMessage{}, err
 	}
 	d.mu.Lock()
-	leads := d.busy < lanes
+	leads := d.busy < lanes && !d.gathers
 	if leads {
 		d.busy++
-		if d.busy == 1 {
+		d.gathers = true
+		d.mu.Unlock()
+		runtime.Gosched() // who can run now may want to go with it
+		d.mu.Lock()
+		d.gathers = false
+		if len(d.line) == 0 {
 			d.mu.Unlock()
 			m, err := d.alone(ctx, name, a)
 			d.next()
@@ -82,7 +89,6 @@ func (d *desk) call(ctx context.Context, name string, a about) (rueidis.RedisMes
 	d.line = append(d.line, e)
 	d.mu.Unlock()
 	if leads {
-		runtime.Gosched() // who can run now may want to go with it
 		d.next()
 	}
 	select {
@@ -101,14 +107,14 @@ func (d *desk) call(ctx context.Context, name string, a about) (rueidis.RedisMes
 func (d *desk) alone(ctx context.Context, name string, a about) (rueidis.RedisMessage, error) {
 	s, p := d.store, papers.Get().(*paper)
 	p.keys = s.on(p.keys[:0], name)
-	p.args = s.with(name, append(append(p.args[:0], "1"), a[:d.width]...)...)
+	p.args = s.with(name, append(append(p.args[:0], "1"), a[:d.width+d.lone]...)...)
 	m, err := s.eval(ctx, d.script, name, p.keys, p.args)
 	papers.Put(p) // what was sent is a copy
 	return m, err
 }
 
-// A paper is what a call about one claim is written on.
-type paper struct{ keys, args []string }
+// A paper is what a call is written on.
+type paper struct{ names, keys, args []string }
 
 var papers = sync.Pool{New: func() any { return new(paper) }}
 
@@ -126,62 +132,62 @@ func (d *desk) giveUp(e *errand) {
 // next gives the place of a call to those that wait, if any do.
 func (d *desk) next() {
 	d.mu.Lock()
-	b, ctx := d.takeLocked()
+	b := d.takeLocked()
 	d.mu.Unlock()
 	if b != nil {
-		go d.send(ctx, b) // ends with the line, and each call in it with its callers' contexts
+		d.store.senders.send(d, b)
 	}
 }
 
 // takeLocked makes a batch of the first in line; nil: there is none, and a call
 // less is under way.
-func (d *desk) takeLocked() (*batch, context.Context) {
+func (d *desk) takeLocked() *batch {
 	n := min(len(d.line), maxInBatch)
 	if n == 0 {
 		d.busy--
-		return nil, nil
+		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b := &batch{all: slices.Clone(d.line[:n]), left: n, cancel: cancel}
+	b := &batch{all: slices.Clone(d.line[:n]), left: n}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	d.line = slices.Delete(d.line, 0, n)
 	for _, e := range b.all {
 		e.batch = b
 	}
-	return b, ctx
+	return b
 }
 
 // send makes the call of b, and of those that wait when that is over.
-func (d *desk) send(ctx context.Context, b *batch) {
+func (d *desk) send(p *paper, b *batch) {
 	for b != nil {
-		d.ask(ctx, b)
+		d.ask(p, b)
 		b.cancel()
 		d.mu.Lock()
-		b, ctx = d.takeLocked()
+		b = d.takeLocked()
 		d.mu.Unlock()
 	}
 }
 
 // ask makes the call of b and tells each its answer.
-func (d *desk) ask(ctx context.Context, b *batch) {
+func (d *desk) ask(p *paper, b *batch) {
 	s, n := d.store, len(b.all)
-	names := make([]string, n)
-	args := append(make([]string, 0, (d.width+1)*n+1), strconv.Itoa(n))
-	for i, e := range b.all {
-		names[i] = e.name
-		args = append(args, e.about[:d.width]...)
-	}
 	if n == 1 {
-		m, err := s.eval(ctx, d.script, names[0], s.on(nil, names...), s.withAll(names, args))
-		b.all[0].tell(m, err)
+		e := b.all[0]
+		e.tell(d.alone(b.ctx, e.name, e.about))
 		return
 	}
-	answers, err := s.evalAll(ctx, d.script, "", n, s.on(nil, names...), s.withAll(names, args))
+	p.names, p.args = p.names[:0], append(p.args[:0], strconv.Itoa(n))
+	for _, e := range b.all {
+		p.names = append(p.names, e.name)
+		p.args = append(p.args, e.about[:d.width]...)
+	}
+	p.keys, p.args = s.on(p.keys[:0], p.names...), s.withAll(p.names, p.args)
+	answers, err := s.evalAll(b.ctx, d.script, "", n, p.keys, p.args)
 	for i, e := range b.all {
 		switch {
 		case err == nil:
 			e.tell(answers[i], nil)
 		case driver.Certain(err): // the server did not run it, and perhaps for the sake of one name
-			e.tell(d.alone(ctx, e.name, e.about))
+			e.tell(d.alone(b.ctx, e.name, e.about))
 		default:
 			e.tell(rueidis.RedisMessage{}, err)
 		}

@@ -26,11 +26,20 @@ type jam struct {
 
 func newJam(t *testing.T, s driver.Store) *jam {
 	t.Helper()
+	return newJamOf(t, s, func(name string) error {
+		_, err := s.Acquire(t.Context(), drivertest.Mutex(name, time.Minute))
+		return err
+	})
+}
+
+// newJamOf is newJam of calls of f, each with a name of its own.
+func newJamOf(t *testing.T, s driver.Store, f func(name string) error) *jam {
+	t.Helper()
 	j := &jam{t: t, s: s}
 	j.sent, j.let = redislock.Hold(s)
 	for i := range redislock.Lanes {
 		j.all.Go(func() { // ends soon after end
-			if _, err := s.Acquire(t.Context(), drivertest.Mutex(fmt.Sprint("ours/lane", i), time.Minute)); err != nil {
+			if err := f(fmt.Sprint("ours/lane", i)); err != nil {
 				t.Errorf("lane %d: %v", i, err)
 			}
 		})
@@ -95,6 +104,75 @@ func TestClaimsOfOneCallHaveTheirOwnAnswers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Each release of a call has an answer of its own, whatever is at the name, and who
+// waits there is handed it once; also if the user has no right to MGET, and each goes
+// by itself.
+func TestReleasesOfOneCallHaveTheirOwnAnswers(t *testing.T) {
+	for _, right := range []string{"+mget", "-mget"} {
+		t.Run(right, func(t *testing.T) {
+			r := servers.Redis(t)
+			do(t, r, "ACL", "SETUSER", "default", right)
+			releasesOfOneCall(t, r)
+		})
+	}
+}
+
+func releasesOfOneCall(t *testing.T, r *servers.RedisServer) {
+	s, other := open(t, r.Addr(), ""), open(t, r.Addr(), "")
+	take := func(s driver.Store, name string) driver.Claim {
+		c, _ := drivertest.MustAcquire(t, s, drivertest.Mutex(name, time.Minute))
+		return c
+	}
+	var last driver.Claim // in line for "crowded"
+	free, twice, crowded := take(s, "free"), take(s, "twice"), take(s, "crowded")
+	for range 2 {
+		last = drivertest.Mutex("crowded", time.Minute)
+		last.Patience = time.Minute
+		if _, err := other.Acquire(t.Context(), last); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range redislock.Keys("odd", false) {
+		do(t, r, "RPUSH", key, "not a lock")
+	}
+	kept := drivertest.Mutex("kept", time.Minute)
+	kept.Keep = time.Hour
+	kept, _ = drivertest.MustAcquire(t, s, kept)
+	odd, never, theirs := drivertest.Mutex("odd", time.Minute), drivertest.Mutex("never", time.Minute), take(other, "theirs")
+	impostor := drivertest.Mutex("theirs", time.Minute)
+	impostor.Token = theirs.Token
+
+	j := newJamOf(t, s, func(name string) error {
+		err := s.Release(t.Context(), drivertest.Mutex(name, time.Minute))
+		if errors.Is(err, driver.ErrNotHeld) {
+			return nil
+		}
+		return fmt.Errorf("nobody held it: %v", err)
+	})
+	asked := []driver.Claim{free, twice, crowded, twice, odd, crowded, never, impostor, kept, crowded}
+	want := []error{nil, nil, nil, driver.ErrNotHeld, driver.ErrRejected, driver.ErrNotHeld, driver.ErrNotHeld, driver.ErrNotHeld, nil, driver.ErrNotHeld}
+	errs := make([]error, len(asked))
+	for i, c := range asked {
+		j.ask(func() { errs[i] = s.Release(t.Context(), c) })
+	}
+	if most := j.end(); most != len(asked) {
+		t.Errorf("they were not given back in one call: the largest had %d", most)
+	}
+	for i, c := range asked {
+		if !errors.Is(errs[i], want[i]) {
+			t.Errorf("%d: %s: %v, not %v", i, c.Name, errs[i], want[i])
+		}
+	}
+	for name, n := range map[string]int{"free": 0, "twice": 0, "crowded": 2, "theirs": 1, "kept": 1} {
+		if all := listed(t, s, name); len(all) != n {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+	if all := listed(t, s, "crowded"); len(all) == 2 && (all[0].State != driver.Handed || all[1].State != driver.Waiting) {
+		t.Errorf("crowded: %+v", all)
 	}
 }
 

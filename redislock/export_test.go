@@ -74,12 +74,14 @@ func (h *holding) eval(ctx context.Context, s *script, keys, args []string) ruei
 	return h.wire.eval(ctx, s, keys, args)
 }
 
-// InLine is how many acquires wait for others.
-func InLine(s driver.Store) int {
-	d := storeOf(s).asks
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.line)
+// InLine is how many calls wait for others.
+func InLine(s driver.Store) (n int) {
+	for _, d := range []*desk{storeOf(s).asks, storeOf(s).backs} {
+		d.mu.Lock()
+		n += len(d.line)
+		d.mu.Unlock()
+	}
+	return n
 }
 
 // OpenAt opens a store whose server is where locate says.

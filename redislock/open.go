@@ -45,11 +45,13 @@ func open(ctx context.Context, c config) (*Store, error) {
 
 // newStore makes a store that has no way to its server yet.
 func newStore(c config) *Store {
+	closed := make(chan struct{})
 	return (&Store{
 		keys:     newKeys(c.prefix, c.plain),
 		journal:  c.journal,
 		replicas: c.replicas,
-		closed:   make(chan struct{}),
+		senders:  &senders{closed: closed},
+		closed:   closed,
 		closing:  c.closing,
 	}).furnish()
 }

@@ -2,6 +2,8 @@ package redislock
 
 import (
 	"context"
+	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dibslock/dibs/driver"
@@ -20,7 +22,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Keep > 0 {
 		grace = ""
 	}
-	m, err := s.backs.call(ctx, c.Name, about{packHeld(c, spans), grace})
+	m, err := s.backs.call(ctx, c.Name, about{packHeld(c, spans), grace, sure(c)})
 	if err != nil {
 		return err
 	}
@@ -46,4 +48,10 @@ func (s *Store) Revoke(ctx context.Context, r driver.Revocation) error {
 		return err
 	}
 	return read(r.Name, m).err
+}
+
+// sure is until when, in milliseconds of the server's clock, c lives if it was
+// granted when its token says.
+func sure(c driver.Claim) string {
+	return strconv.FormatUint(c.Token/1000+uint64(c.TTL/time.Millisecond), 10)
 }

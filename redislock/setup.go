@@ -11,7 +11,7 @@ import (
 // What a user of the store needs: the commands that the scripts call, and those
 // that the client sends by itself. info is for Diagnose.
 const (
-	needed = "+evalsha +eval +get +set +del +time +incr +pttl +pexpire +pexpireat +pexpiretime +publish +subscribe +ping +select " +
+	needed = "+evalsha +eval +get +mget +set +del +time +incr +pttl +pexpire +pexpireat +pexpiretime +publish +subscribe +ping +select " +
 		"+hget +hset +hsetnx +hdel +hmget +lindex +lpop +lpush +lrange +lrem +rpop +rpush +scan +xadd +xrange +info"
 	neededOfMaster  = " +role"
 	neededOfCluster = " +cluster|info +cluster|slots +asking +spublish +ssubscribe"

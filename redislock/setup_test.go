@@ -45,8 +45,8 @@ func TestRightsAreAllThatIsNeeded(t *testing.T) {
 	}
 	for _, word := range rightsOf(t, "redis://x/?prefix=locks") {
 		command, ok := strings.CutPrefix(word.(string), "+")
-		if !ok || command == "ping" { // which asks whether a connection lives that is idle
-			continue
+		if !ok || command == "ping" || command == "mget" {
+			continue // which ask whether an idle connection lives, and spare a busy server work
 		}
 		do(t, r, "ACL", "SETUSER", "locker", "-"+command)
 		if err := try(); err == nil {

@@ -22,6 +22,7 @@ type Store struct {
 	inbox    *inbox
 	asks     *desk // acquire.lua's
 	backs    *desk // release.lua's
+	senders  *senders
 	journal  bool
 	borrowed bool                  // the way to the server is the user's own client
 	replicas int                   // how many have to confirm a grant
@@ -36,8 +37,8 @@ type Store struct {
 // furnish gives s what every store has.
 func (s *Store) furnish() *Store {
 	s.inbox = newInbox(s.keys)
-	s.asks = &desk{store: s, script: acquireScript, width: 3}
-	s.backs = &desk{store: s, script: releaseScript, width: 2}
+	s.asks = &desk{store: s, script: acquireScript, width: 2, lone: 1}
+	s.backs = &desk{store: s, script: releaseScript, width: 3}
 	return s
 }
 

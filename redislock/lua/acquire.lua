@@ -6,8 +6,9 @@
 -- KEYS[last]   the journal, if it is on
 -- ARGV[1]      how many claims there are
 -- ARGV[2...]   for each the claim, as a request (see lib.lua), then its life (see
---              lib.lua); '': it replaces another. Then, if it may wait and has a
---              short form for that, "<patience> <length of channel> <channel> ", or ''
+--              lib.lua); '': it replaces another
+-- ARGV[...]    then of a claim alone, if it may wait and has a short form for that,
+--              "<patience> <length of channel> <channel> ", or ''
 -- ARGV[...]    then the names in plain, if the journal is on
 --
 -- Replies, for each claim; if there is one, this alone
@@ -33,24 +34,28 @@ if not J then
   T = redis.call('TIME')
   local s, us = T[1], T[2]
   local first = s * 1000000 + us
-  local token, last = first, nil
+  local token, head = first, 'f' .. s .. ' '
+  local K, A, try = KEYS, ARGV, redis.pcall -- globals are slower
   for i = 1, count do
-    local life = ARGV[3 * i]
-    v = life ~= '' and redis.pcall('SET', KEYS[i + 1], 'f' .. s .. ' ' .. us .. ' ' .. ARGV[3 * i - 1], 'PX', life, 'NX', 'GET')
+    local life = A[2 * i + 1]
+    v = life ~= '' and try('SET', K[i + 1], head .. us .. ' ' .. A[2 * i], 'PX', life, 'NX', 'GET')
     if life == '' then
       -- It takes more.
     elseif not v then
-      last = s .. string.sub('00000' .. us, -6)
       all[i], token, slow = token, token + 1, slow - 1
       if i < count then
         us = us + 1
-        if us == 1000000 then s, us = s + 1, 0 end
+        if us == 1000000 then
+          s, us = s + 1, 0
+          head = 'f' .. s .. ' '
+        end
       end
     elseif type(v) == 'table' then
       all[i], slow = {'failed', v.err}, slow - 1
     end
   end
-  if last then
+  if token > first then
+    local last = string.format('%d', token - 1)
     local mark = redis.call('SET', M, last, 'GET')
     if mark and first <= mark + 0 then -- the clock is behind: as if nothing had been tried
       redis.call('SET', M, mark)
@@ -116,7 +121,7 @@ if not J then
 end
 --#lib
 local function ask(i)
-  local c, n = request(ARGV[3 * i - 1]), load(KEYS[i + 1], ARGV[3 * count + 1 + i], count == 1 and v)
+  local c, n = request(ARGV[2 * i]), load(KEYS[i + 1], ARGV[2 * count + (count == 1 and 2 or 1) + i], count == 1 and v)
   local refused, queues = judge(n, c)
   if not refused then
     refused = take(n, c)

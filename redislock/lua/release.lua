@@ -7,7 +7,8 @@
 -- ARGV[1]      how many claims there are
 -- ARGV[2...]   for each how it begins in its short form, up to the blank after its
 --              ID (see lib.lua); its token 0: by ID alone, a place too. Then its
---              grace (see lib.lua); '': its Keep counts
+--              grace (see lib.lua); '': its Keep counts. Then until when, in
+--              milliseconds of the clock, it lives if it was granted when its token says
 -- ARGV[...]    then the names in plain, if the journal is on
 --
 -- Replies, for each claim; if there is one, this alone
@@ -21,16 +22,25 @@ local J = KEYS[count + 2] or false
 local all, v, slow = {}, nil, count
 if not J then
   -- The usual case, with as little work as can be: the claim is in its short form,
-  -- is this one, and lives.
+  -- is this one, and lives. Of many claims the values are read in one step, and the
+  -- keys go in one; one in short form was granted when its token says.
+  local K, A, sub, get, ms = KEYS, ARGV, string.sub, redis.pcall, 1 / 0
+  local values, over = {}, {}
+  if count > 1 then
+    T = redis.call('TIME')
+    ms = T[1] * 1000 + T[2] / 1000
+    values = get('MGET', unpack(K, 2, count + 1)) -- an error has no elements
+  end
   for i = 1, count do
-    local key, head, grace = KEYS[i + 1], ARGV[2 * i], ARGV[2 * i + 1]
-    v = redis.pcall('GET', key)
+    local key, head, grace = K[i + 1], A[3 * i - 1], A[3 * i]
+    v = values[i]
+    if not v or sub(v, 1, 1) ~= 'f' then v = get('GET', key) end -- it is not in short form, or was not read, or has changed
     if not v then
       all[i], slow = 'nothing', slow - 1
     elseif type(v) == 'table' then
       all[i], slow = {'failed', v.err}, slow - 1
-    elseif grace ~= '' and string.sub(v, 1, #head) == head and redis.call('PTTL', key) > grace + 0 then
-      redis.call('DEL', key)
+    elseif grace ~= '' and sub(v, 1, #head) == head and (ms < A[3 * i + 1] + 0 or redis.call('PTTL', key) > grace + 0) then
+      over[#over + 1] = key
       all[i], slow = 1, slow - 1
     elseif grace ~= '' and string.sub(v, 1, 1) == 'h' then
       -- The next usual case: it is this one, lives, and others wait, of whom the
@@ -72,14 +82,22 @@ if not J then
       if ok and done then all[i], slow = 1, slow - 1 end
     end
   end
+  if #over > 0 and redis.call('DEL', unpack(over)) < #over then -- one was given back twice
+    for i = 1, count do
+      if all[i] == 1 then
+        if over[K[i + 1]] then all[i] = 'nothing' end
+        over[K[i + 1]] = true
+      end
+    end
+  end
   if slow == 0 then return count == 1 and all[1] or all end
 end
 --#lib
 local function free(i)
-  local head, grace = ARGV[2 * i], ARGV[2 * i + 1]
+  local head, grace = ARGV[3 * i - 1], ARGV[3 * i]
   local s, us, at = string.match(head, '^f(%d+) (%d+) %d+ %d+ %d+ ()')
   local id, token = string.sub(head, at, -2), join(s, us)
-  local n = load(KEYS[i + 1], ARGV[2 * count + 1 + i], count == 1 and v)
+  local n = load(KEYS[i + 1], ARGV[3 * count + 1 + i], count == 1 and v)
   finish(n)
   local h = granted(n, id)
   local reply = {'released'}
