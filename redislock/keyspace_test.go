@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,56 @@ func TestOnlyTheMarkStays(t *testing.T) {
 		}
 	}
 	soon(t, "the keys expire", bare)
+}
+
+// Whatever call finds that a holder has died lets the next one in, and if there is
+// none keeps nothing but the memory of the death: not until those that had waited
+// would have lost their patience.
+func TestACallThatFindsADeathActsOnIt(t *testing.T) {
+	r := servers.SharedRedis(t)
+	for what, call := range map[string]func(driver.Store, driver.Claim) error{
+		"release": func(s driver.Store, c driver.Claim) error { return s.Release(t.Context(), c) },
+		"renew":   func(s driver.Store, c driver.Claim) error { return drivertest.RenewOne(t.Context(), s, c).Err },
+		"revoke": func(s driver.Store, c driver.Claim) error {
+			return s.(driver.Revoker).Revoke(t.Context(), driver.Revocation{Name: c.Name, Token: c.Token})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			params := space()
+			s := open(t, r.Addr(), params)
+			state := func() (all []driver.State) {
+				for _, h := range listed(t, s, "name") {
+					all = append(all, h.State)
+				}
+				return all
+			}
+			m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", 50*time.Millisecond))
+			w := drivertest.Mutex("name", 50*time.Millisecond)
+			w.Patience = time.Hour
+			if _, err := s.Acquire(t.Context(), w); !errors.Is(err, driver.ErrHeld) {
+				t.Fatal(err)
+			}
+			soon(t, "the holder dies", func() bool { return slices.Equal(state(), []driver.State{driver.Waiting}) })
+			if err := call(s, m); !errors.Is(err, driver.ErrNotHeld) {
+				t.Errorf("of the dead holder: %v", err)
+			}
+			if all := listed(t, s, "name"); len(all) != 1 || all[0].State != driver.Handed {
+				t.Fatalf("the next one was not let in: %+v", all)
+			} else {
+				w.Token = all[0].Token
+			}
+			soon(t, "it dies too", func() bool { return len(state()) == 0 })
+			if err := call(s, w); !errors.Is(err, driver.ErrNotHeld) {
+				t.Errorf("of the next one: %v", err)
+			}
+			for _, k := range keysOf(t, r, params) {
+				if left := do(t, r, "PTTL", k).(int64); left > 60_000 {
+					t.Errorf("%q is kept for %d ms", k, left)
+				}
+			}
+		})
+	}
 }
 
 // The state that a name has while it is in use always expires by itself.

@@ -139,6 +139,13 @@ local function promote(n)
   end
 end
 
+-- settle ends what has ended, and lets places in if something is gone.
+local function settle(n)
+  local had = #n.claims
+  finish(n)
+  if #n.claims < had then promote(n) end
+end
+
 -- ahead returns the first live place that c has to wait for: one before its own,
 -- or any; none that does not grow if c does.
 local function ahead(n, c)

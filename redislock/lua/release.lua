@@ -98,7 +98,7 @@ local function free(i)
   local s, us, at = string.match(head, '^f(%d+) (%d+) %d+ %d+ %d+ ()')
   local id, token = string.sub(head, at, -2), join(s, us)
   local n = load(KEYS[i + 1], ARGV[3 * count + 1 + i], count == 1 and v)
-  finish(n)
+  settle(n)
   local h = granted(n, id)
   local reply = {'released'}
   if h and (token == '0' or token == h[TOKEN]) then

@@ -13,7 +13,7 @@
 local M, J, T = KEYS[1], KEYS[3] or false, nil
 --#lib
 local n = load(KEYS[2], ARGV[4])
-finish(n)
+settle(n)
 local reply = nothing(n)
 for _, h in ipairs(n.claims) do
   if h[TOKEN] == ARGV[1] and h[TOKEN] ~= '0' then -- a stranger has 0
