@@ -48,9 +48,9 @@ func TestOnlyTheMarkStays(t *testing.T) {
 	soon(t, "the keys expire", bare)
 }
 
-// Whatever call finds that a holder has died lets the next one in, and if there is
-// none keeps nothing but the memory of the death: not until those that had waited
-// would have lost their patience.
+// A call that finds that a holder has died lets the next one in, but for a renewal,
+// and if there is none keeps nothing but the memory of the death: not until those that
+// had waited would have lost their patience.
 func TestACallThatFindsADeathActsOnIt(t *testing.T) {
 	r := servers.SharedRedis(t)
 	for what, call := range map[string]func(driver.Store, driver.Claim) error{
@@ -80,11 +80,14 @@ func TestACallThatFindsADeathActsOnIt(t *testing.T) {
 			if err := call(s, m); !errors.Is(err, driver.ErrNotHeld) {
 				t.Errorf("of the dead holder: %v", err)
 			}
-			if all := listed(t, s, "name"); len(all) != 1 || all[0].State != driver.Handed {
-				t.Fatalf("the next one was not let in: %+v", all)
-			} else {
-				w.Token = all[0].Token
+			if what == "renew" {
+				s.Acquire(t.Context(), drivertest.Mutex("name", time.Minute)) // asks, and is refused
 			}
+			all := listed(t, s, "name")
+			if len(all) != 1 || all[0].State != driver.Handed {
+				t.Fatalf("the next one was not let in: %+v", all)
+			}
+			w.Token = all[0].Token
 			soon(t, "it dies too", func() bool { return len(state()) == 0 })
 			if err := call(s, w); !errors.Is(err, driver.ErrNotHeld) {
 				t.Errorf("of the next one: %v", err)

@@ -173,6 +173,9 @@ local function tomb(h) return math.max(2000000, math.min(h[TTL], 60000000)) end
 -- save writes n if it was changed. It lives until nothing of it matters.
 local function save(n)
   if not n.dirty then return end
+  if #n.claims == 0 and n.line == 1 and not call('LINDEX', n.key .. ':l', 0) then
+    n.line, n.tail = 0, 0 -- whoever was handed the name last has died
+  end
   if #n.claims == 0 and n.line == 0 and n.took <= now then
     if n.stored then call('DEL', n.key) end
     return

@@ -65,7 +65,7 @@ for _, i in ipairs(slow) do
     local ok, got = pcall(load, key, ARGV[count + 1 + i])
     n = ok and got or {failed = type(got) == 'table' and got.err or tostring(got)}
     ns[key] = n
-    if ok then settle(n) end
+    if ok then finish(n) end
   end
   all[i] = n.failed and {'failed', n.failed} or renew(n, ARGV[i + 1])
 end
