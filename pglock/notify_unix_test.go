@@ -148,12 +148,12 @@ func TestBusyQueueOfNotificationsIsNoReasonNotToLetGo(t *testing.T) {
 // A server tells what a statement has written before its commit fails.
 func TestBusyQueueOfNotificationsGrantsNothing(t *testing.T) {
 	t.Parallel()
-	const writers = 3
+	const writers, tries = 3, 20
 	p := servers.Postgres(t)
 	rawURL := newStore(t, p)
 	a, b := open(t, rawURL), open(t, rawURL)
 	var held []driver.Claim
-	for i := range writers + 1 {
+	for i := range tries*writers + 1 {
 		c, _ := drivertest.MustAcquire(t, a, mutex(fmt.Sprintf("held-%d", i)))
 		w := mutex(c.Name)
 		w.Patience = time.Minute
@@ -164,20 +164,41 @@ func TestBusyQueueOfNotificationsGrantsNothing(t *testing.T) {
 	defer free()
 	var wg sync.WaitGroup
 	release := func(c driver.Claim) {
-		wg.Go(func() { // ends with its answer
-			if err := a.Release(t.Context(), c); err != nil {
-				t.Errorf("release %q: %v", c.Name, err)
-			}
-		})
-	}
-	for _, c := range held[:writers] {
-		release(c)
+		if err := a.Release(t.Context(), c); err != nil {
+			t.Errorf("release %q: %v", c.Name, err)
+		}
 	}
 	admin := psql(t, rawURL)
-	until(t, "all writers wait", func() bool {
-		return value[int](t, admin, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") == writers
-	})
-	release(held[writers]) // in one statement with these
+	waiting := func() int {
+		return value[int](t, admin, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+	}
+	// allWait has all writers wait at once, one after the other so that no two go
+	// together. None does for more than a second: a busy machine may miss it.
+	allWait := func() bool {
+		for n := range writers {
+			ended := make(chan struct{})
+			c := held[0]
+			held = held[1:]
+			wg.Go(func() { // ends with its answer
+				defer close(ended)
+				release(c)
+			})
+			for waiting() <= n {
+				select {
+				case <-ended:
+					return false
+				default:
+				}
+			}
+		}
+		return true
+	}
+	for !allWait() {
+		if len(held) < writers+1 {
+			t.Fatalf("%d times the writers did not wait at once", tries)
+		}
+	}
+	wg.Go(func() { release(held[0]) }) // in one statement with these; ends with its answer
 	for i := range 20 {
 		c := mutex(fmt.Sprintf("free-%d", i))
 		wg.Go(func() { // ends with its answer
