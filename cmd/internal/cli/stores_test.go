@@ -111,13 +111,21 @@ func redisBed(t *testing.T, env *testscript.Env, r *servers.RedisServer) error {
 }
 
 func postgresBed(t *testing.T, env *testscript.Env, p *servers.PostgresServer, scheme string) error {
-	n := beds.Add(1)
+	n, database := beds.Add(1), "postgres"
+	if scheme == "pgadvisory" {
+		// Advisory locks are the database's, and a listing wants all who hold any to
+		// answer: also those whom another script has cut off.
+		database = fmt.Sprintf("bed%d", n)
+		if _, err := p.Query("postgres", "CREATE DATABASE "+database); err != nil {
+			return err
+		}
+	}
 	b := &bed{t: t, addr: p.Addr(), postgres: p, admin: func(text string) error {
-		_, err := p.Query("postgres", text)
+		_, err := p.Query(database, text)
 		return err
 	}}
 	u := url.URL{
-		Scheme: scheme, User: url.User("postgres"), Host: p.Addr(), Path: "/postgres",
+		Scheme: scheme, User: url.User("postgres"), Host: p.Addr(), Path: "/" + database,
 		RawQuery: fmt.Sprintf("sslmode=disable&schema=space%d", n),
 	}
 	env.Setenv("FRESH", with(u, "schema", fmt.Sprintf("fresh%d", n)))
@@ -127,9 +135,6 @@ func postgresBed(t *testing.T, env *testscript.Env, p *servers.PostgresServer, s
 	}
 	if _, err := setup.Make(context.Background()); err != nil {
 		return err
-	}
-	if scheme == "pgadvisory" {
-		u.RawQuery += fmt.Sprintf("&namespace=%d", n) // the locks are the database's
 	}
 	b.make(env, u)
 	return nil
