@@ -35,7 +35,7 @@ func (k *clock) now() time.Duration {
 	boot := k.boot() - k.boot0 // looked at first: so it is not taken for further ahead than it is
 	passed := time.Since(k.start)
 	if ahead := int64(boot - passed); ahead > k.ahead.Load() {
-		k.ahead.Store(ahead)
+		k.ahead.Store(ahead) // if two do at once the smaller may stay: before is then earlier
 	}
 	k.looked.Store(int64(passed))
 	return max(passed, boot) + 1

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -274,6 +276,32 @@ func TestARightThatLacksSpoilsNoOtherCall(t *testing.T) {
 	if most := j.end(); most != 6 {
 		t.Errorf("the largest call had %d", most)
 	}
+}
+
+// The goroutines that make the calls of many are few, and end with the store.
+func TestSendersEndWithTheStore(t *testing.T) {
+	senders := func() int {
+		stacks := make([]byte, 1<<22)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*senders).run(")
+	}
+	old := senders()
+	s := open(t, servers.Redis(t).Addr(), "")
+	j := newJam(t, s)
+	for i := range 3 * redislock.MaxInBatch {
+		j.ask(func() {
+			if _, err := s.Acquire(t.Context(), drivertest.Mutex(fmt.Sprint("name", i), time.Minute)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	j.end()
+	if n := senders() - old; n < 1 || n > 2*redislock.Lanes {
+		t.Errorf("%d senders are kept, want some and %d at most", n, 2*redislock.Lanes)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	soon(t, "the senders end", func() bool { return senders() <= old })
 }
 
 // A store that is closed answers those that wait, too.
