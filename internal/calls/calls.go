@@ -18,26 +18,28 @@ import (
 	"time"
 )
 
-const (
-	moment   = 4 * time.Millisecond // a call of a loaded server should be over by then
-	maxSpare = 64                   // contexts that are kept to be used again
-)
+// moment is how long a call of a loaded server may take.
+const moment = 4 * time.Millisecond
 
 // A Minder makes contexts for calls. All of them share one timer, which runs only
-// while there are calls; there is nothing to close.
+// while there are calls, and a little longer; there is nothing to close.
 type Minder struct {
-	start time.Time
+	start  time.Time
+	spares sync.Pool // of *Call, to be used again
 
-	mu     sync.Mutex // guards what follows
-	timer  *time.Timer
-	armed  bool    // timer runs
-	bare   []*Call // under way and not looked at yet
-	spares []*Call // to be used again
+	mu    sync.Mutex // guards what follows
+	timer *time.Timer
+	all   []*Call // those that are looked at: if there are any, timer runs
 }
 
 // New returns a Minder.
 func New() *Minder {
 	m := &Minder{start: time.Now()}
+	m.spares.New = func() any {
+		c := &Call{m: m, done: make(chan struct{})}
+		c.state.Store(out)
+		return c
+	}
 	m.timer = time.AfterFunc(time.Hour, m.look)
 	m.timer.Stop()
 	return m
@@ -47,60 +49,59 @@ func New() *Minder {
 type Call struct {
 	m        *Minder
 	parent   context.Context
-	began    time.Duration // since m.start
-	deadline time.Duration
+	deadline time.Duration // since m.start
 	done     chan struct{}
-	over     atomic.Bool // err is set
+	over     atomic.Bool  // err is set
+	state    atomic.Int64 // when the call began, since m.start, if nobody was promised to hear of its end; or as follows
 
-	// Guarded by m.mu.
-	at    int   // in m.bare, plus 1; 0: it has what WithTimeout gives
-	err   error // why done is closed
+	mu    sync.Mutex // guards what follows
+	err   error      // why done is closed
 	stops [2]func() bool
 	after []*func()
 }
+
+// What Call.state is else.
+const (
+	dressed = -iota // it has what WithTimeout gives, or has ended, and is not used again
+	spare           // no call
+	unused          // no call since the last look
+	out             // nor since the one before that: it is not looked at
+)
 
 // Begin returns the context of a call that ends with parent, or when timeout is
 // over. It must be ended when the call has returned, and not be looked at after
 // that: another call may be using it then.
 func (m *Minder) Begin(parent context.Context, timeout time.Duration) *Call {
 	now := time.Since(m.start)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var c *Call
-	if n := len(m.spares); n > 0 {
-		c = m.spares[n-1]
-		m.spares = m.spares[:n-1]
-	} else {
-		c = &Call{m: m, done: make(chan struct{})}
+	c := m.spares.Get().(*Call)
+	c.parent, c.deadline = parent, now+timeout
+	if c.state.Swap(int64(now)+1) == out {
+		m.mind(c)
 	}
-	c.parent, c.began, c.deadline = parent, now, now+timeout
-	m.bare = append(m.bare, c)
-	c.at = len(m.bare)
-	switch {
-	case timeout < 4*moment:
-		c.clotheLocked(now)
-	case !m.armed:
-		m.armed = true
-		m.timer.Reset(moment)
+	if timeout < 4*moment {
+		c.dress(now)
 	}
 	return c
 }
 
+// mind has c looked at from now on.
+func (m *Minder) mind(c *Call) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.all) == 0 {
+		m.timer.Reset(moment)
+	}
+	m.all = append(m.all, c)
+}
+
 // End ends the call, and whatever was derived from its context.
 func (c *Call) End() {
-	m := c.m
-	m.mu.Lock()
-	if c.at != 0 && c.err == nil {
+	if s := c.state.Load(); s > 0 && c.state.CompareAndSwap(s, spare) {
 		// Nobody was promised to hear of its end, and nobody has.
-		c.bareLocked()
-		c.parent = context.Background()
-		if len(m.spares) < maxSpare {
-			m.spares = append(m.spares, c)
-		}
-		m.mu.Unlock()
+		c.parent = nil
+		c.m.spares.Put(c)
 		return
 	}
-	m.mu.Unlock()
 	c.finish(context.Canceled)
 }
 
@@ -109,32 +110,36 @@ func (m *Minder) look() {
 	now := time.Since(m.start)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range slices.Clone(m.bare) {
-		if now-c.began >= moment {
-			c.clotheLocked(now)
+	m.all = slices.DeleteFunc(m.all, func(c *Call) bool {
+		switch s := c.state.Load(); {
+		case s > 0 && now-time.Duration(s) >= moment:
+			c.dress(now) // if it has not ended just now
+			return false
+		case s == spare:
+			c.state.CompareAndSwap(spare, unused)
+			return false
+		case s == unused:
+			return c.state.CompareAndSwap(unused, out)
+		default:
+			return s == dressed
 		}
-	}
-	if m.armed = len(m.bare) > 0; m.armed {
+	})
+	if len(m.all) > 0 {
 		m.timer.Reset(moment)
 	}
 }
 
-// bareLocked takes c out of those that are not looked at yet.
-func (c *Call) bareLocked() {
-	m, last := c.m, len(c.m.bare)-1
-	m.bare[c.at-1] = m.bare[last]
-	m.bare[c.at-1].at = c.at
-	m.bare[last] = nil
-	m.bare, c.at = m.bare[:last], 0
-}
-
-// clotheLocked makes c end as a context from WithTimeout does, unless it does
-// already.
-func (c *Call) clotheLocked(now time.Duration) {
-	if c.at == 0 {
+// dress makes c end as a context from WithTimeout does, unless it does already.
+func (c *Call) dress(now time.Duration) {
+	s := c.state.Load()
+	if s <= 0 || !c.state.CompareAndSwap(s, dressed) {
 		return
 	}
-	c.bareLocked()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
 	parent := c.parent
 	c.stops = [2]func() bool{
 		time.AfterFunc(c.deadline-now, func() { c.finish(context.DeadlineExceeded) }).Stop,
@@ -144,20 +149,18 @@ func (c *Call) clotheLocked(now time.Duration) {
 
 // finish closes done for err, once.
 func (c *Call) finish(err error) {
-	c.m.mu.Lock()
+	c.state.Store(dressed)
+	c.mu.Lock()
 	if c.err != nil {
-		c.m.mu.Unlock()
+		c.mu.Unlock()
 		return
-	}
-	if c.at != 0 {
-		c.bareLocked()
 	}
 	c.err = err
 	c.over.Store(true)
 	close(c.done)
 	stops, after := c.stops, c.after
 	c.after = nil
-	c.m.mu.Unlock()
+	c.mu.Unlock()
 	for _, stop := range stops {
 		if stop != nil {
 			stop()
@@ -189,8 +192,8 @@ func (c *Call) Err() error {
 		}
 		c.finish(err)
 	}
-	c.m.mu.Lock()
-	defer c.m.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.err
 }
 
@@ -201,17 +204,17 @@ func (c *Call) Value(key any) any { return c.parent.Value(key) }
 // f is called on a goroutine of its own when c has ended, unless stop is called
 // first.
 func (c *Call) AfterFunc(f func()) (stop func() bool) {
-	c.m.mu.Lock()
-	defer c.m.mu.Unlock()
+	c.dress(time.Since(c.m.start)) // so c is not used again
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.err != nil {
 		go f() // as above
 		return func() bool { return false }
 	}
-	c.clotheLocked(time.Since(c.m.start)) // so c is not used again
 	c.after = append(c.after, &f)
 	return func() bool {
-		c.m.mu.Lock()
-		defer c.m.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		i := slices.Index(c.after, &f)
 		if i < 0 {
 			return false

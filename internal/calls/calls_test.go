@@ -97,27 +97,64 @@ func TestWhatIsDerivedEndsWithTheCall(t *testing.T) {
 	})
 }
 
-// A call that nobody ended is not what the next one gets, and one that was over at
-// once is.
+// A context is used again when its call has ended with nothing to tell, and only
+// then. (The race detector has a pool lose some of what is put there.)
 func TestContextsAreUsedAgain(t *testing.T) {
 	m := calls.New()
-	first := m.Begin(t.Context(), time.Minute)
-	first.End()
-	second := m.Begin(t.Context(), time.Minute)
-	if second != first {
-		t.Error("a new context for every call")
+	first, seen := m.Begin(t.Context(), time.Minute), map[*calls.Call]int{}
+	for range 100 {
+		c := m.Begin(t.Context(), time.Minute)
+		if c == first {
+			t.Fatal("two calls share a context")
+		}
+		seen[c]++
+		c.End()
 	}
+	if len(seen) > 80 {
+		t.Errorf("%d contexts for 100 calls one after the other", len(seen))
+	}
+	first.End()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	third := m.Begin(ended, time.Minute)
-	if third == second || third.Err() == nil || second.Err() != nil {
-		t.Error("two calls share a context")
+	over := m.Begin(ended, time.Minute)
+	if over.Err() == nil {
+		t.Error("a call goes on without its parent")
 	}
-	third.End()
-	second.End()
-	if fourth := m.Begin(t.Context(), time.Minute); fourth.Err() != nil {
-		t.Error(fourth.Err())
+	over.End()
+	for range 100 {
+		c := m.Begin(t.Context(), time.Minute)
+		if c == over || c.Err() != nil {
+			t.Fatal("a context that has ended is used again")
+		}
+		c.End()
 	}
+}
+
+// What is looked at at the moment are the calls under way, and those of a moment
+// ago: of a crowd that has left, nothing stays.
+func TestACrowdLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := calls.New()
+		var all []*calls.Call
+		for range 1000 {
+			all = append(all, m.Begin(t.Context(), time.Minute))
+		}
+		if n := calls.Looked(m); n != 1000 {
+			t.Errorf("%d of 1000 calls are looked at", n)
+		}
+		for _, c := range all[1:] {
+			c.End()
+		}
+		time.Sleep(time.Second)
+		if n := calls.Looked(m); n != 0 {
+			t.Errorf("%d are looked at, and the only call has what it needs", n)
+		}
+		all[0].End()
+		c := m.Begin(t.Context(), time.Second)
+		if after, err := ends(t, c, nil); after != time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a call after all that ended after %v: %v", after, err)
+		}
+	})
 }
 
 func TestManyCalls(t *testing.T) {
