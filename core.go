@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dibslock/dibs/driver"
 	"github.com/dibslock/dibs/internal/calls"
@@ -49,6 +51,7 @@ func newCore(store driver.Store, hooks Hooks, log *slog.Logger) (*core, error) {
 		minder:  calls.New(),
 		hooks:   hooks,
 		log:     log,
+		calls:   gate{idle: make(chan struct{})},
 		closing: make(chan struct{}),
 		closed:  make(chan struct{}),
 		feed:    make(chan struct{}),
@@ -138,41 +141,34 @@ func (c *core) close(ctx context.Context) error {
 
 // A gate counts what is under way, and shuts.
 type gate struct {
-	mu   sync.Mutex // guards what follows
-	n    int
-	off  bool
-	idle chan struct{} // made by shut; closed when n is 0
+	n    atomic.Int64  // how many are inside; when it is shut, that many above the least number
+	once sync.Once     // closes idle
+	idle chan struct{} // closed when it is shut and nothing is inside
 }
+
+// isShut is what n is when the gate is shut and nothing is inside.
+const isShut = math.MinInt64
 
 // enter returns false if the gate is shut.
 func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.off {
-		return false
+	if g.n.Add(1) > 0 {
+		return true
 	}
-	g.n++
-	return true
+	g.leave()
+	return false
 }
 
 func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.n--
-	if g.off && g.n == 0 {
-		close(g.idle)
+	if g.n.Add(-1) == isShut {
+		g.once.Do(func() { close(g.idle) })
 	}
 }
 
 // shut lets nothing in any more, and waits until nothing is inside or ctx ends.
 func (g *gate) shut(ctx context.Context) error {
-	g.mu.Lock()
-	g.off = true
-	g.idle = make(chan struct{})
-	if g.n == 0 {
-		close(g.idle)
+	if g.n.Add(isShut) == isShut {
+		g.once.Do(func() { close(g.idle) })
 	}
-	g.mu.Unlock()
 	select {
 	case <-g.idle:
 		return nil

@@ -79,8 +79,11 @@ func (l *Lease) granted() driver.Grant {
 // without I/O: call it before a step that cannot be undone. It is exact: after a
 // pause longer than the trust, its first answer is a *LostError, even if the
 // context has not ended yet. After Release it is ErrReleased.
-func (l *Lease) Check() error {
-	if now := l.core.clock.now(); now >= time.Duration(l.trust.Load()) {
+func (l *Lease) Check() error { return l.check(l.core.clock.now()) }
+
+// check is Check as of now.
+func (l *Lease) check(now time.Duration) error {
+	if now >= time.Duration(l.trust.Load()) {
 		l.core.keeper.expire(l, now)
 	}
 	l.mu.Lock()

@@ -27,7 +27,9 @@ func (l *Lease) release(ctx context.Context, keep bool) error {
 	if g := l.stands(); g != nil {
 		return g.release(ctx, keep)
 	}
-	lost := l.Check()
+	// The store is asked in any case, and tells if another was let in: so this is no
+	// moment for a system call, which would notice a suspension of just now.
+	lost := l.check(l.core.clock.before())
 	if freed := l.releasing(); freed != nil {
 		<-freed
 		return ErrReleased
