@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -20,7 +22,11 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if c.From != "" {
 		life = ""
 	}
-	m, err := s.confirmed(ctx, c, about{s.pack(c), life, s.queueing(c)})
+	e := s.newErrand(c.Name)
+	from := len(e.text)
+	e.text = s.request(e.text, c)
+	e.about = [3]string{e.since(from), life, s.queueing(c)}
+	m, err := s.confirmed(ctx, c, e)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -77,7 +83,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 		c.Patience = 0
 		cs[i] = c
 		names = append(names, c.Name)
-		args = append(args, s.pack(c))
+		args = append(args, rueidis.BinaryString(s.request(nil, c)))
 	}
 	if len(cs) == 0 {
 		return nil, s.enter(ctx)
@@ -89,9 +95,10 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 	return readAll(cs, m)
 }
 
-func (s *Store) pack(c driver.Claim) string {
+// request appends c to p as scripts want it.
+func (s *Store) request(p packer, c driver.Claim) packer {
 	if s.keys.plain {
 		c.Patience = 0 // there is no line
 	}
-	return packClaim(c, s.spansOf(c), s.inbox.channel)
+	return p.request(c, s.spansOf(c), s.inbox.channel)
 }

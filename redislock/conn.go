@@ -53,26 +53,20 @@ func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
 		d := *dialer
 		d.KeepAlive = pingEvery
 		dialer = &d
-		var (
-			raw net.Conn
-			err error
-		)
-		if conf != nil {
-			d := tls.Dialer{NetDialer: dialer, Config: conf}
-			raw, err = d.DialContext(ctx, network, addr)
-		} else {
-			raw, err = dialer.DialContext(ctx, network, addr)
-		}
+		raw, err := dialer.DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		t := &tracked{raw, c}
+		t := &tracked{newEager(raw, c.several), c}
 		c.raw.Store(t)
 		if err := ctx.Err(); err != nil { // perhaps before there was anything to cut
 			_ = t.Close()
 			return nil, err
 		}
-		return t, nil
+		if conf == nil {
+			return t, nil
+		}
+		return overTLS(ctx, t, addr, conf)
 	}
 	// The client's greeting does not look at ctx: closing the connection ends it.
 	stop := context.AfterFunc(ctx, c.cut)
@@ -91,15 +85,32 @@ func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
 	return c, nil
 }
 
-// tracked is a net.Conn that tells when it was closed.
+// overTLS has TLS on t, as tls.Dialer does.
+func overTLS(ctx context.Context, t *tracked, addr string, conf *tls.Config) (net.Conn, error) {
+	if conf.ServerName == "" {
+		conf = conf.Clone()
+		conf.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	c := tls.Client(t, conf)
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = t.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// several tells whether more than one call is under way.
+func (c *conn) several() bool { return len(c.seats) > 1 }
+
+// tracked is a connection that tells when it was closed.
 type tracked struct {
-	net.Conn
+	*eager
 	c *conn
 }
 
 func (t *tracked) Close() error {
 	t.c.once.Do(func() { close(t.c.lost) })
-	return t.Conn.Close()
+	return t.eager.Close()
 }
 
 // do sends cmd and waits for the answer, or for the end of ctx.

@@ -18,11 +18,17 @@ func newKeys(prefix string, plain bool) keys {
 }
 
 // name is the key of a name's state.
-func (k keys) name(name string) string {
+func (k keys) name(name string) string { return string(k.append(nil, name)) }
+
+// append appends the key of a name's state to b.
+func (k keys) append(b []byte, name string) []byte {
+	b = append(b, k.prefix...)
 	if k.plain {
-		return k.prefix + ":plain:{" + tag(slot(name)) + "}:" + name
+		b = append(append(b, ":plain:{"...), tag(slot(name))...)
+		return append(append(b, "}:"...), name...)
 	}
-	return k.prefix + ":{" + escape(name) + "}"
+	b = append(append(b, ":{"...), escape(name)...)
+	return append(b, '}')
 }
 
 // record is the key of a record.

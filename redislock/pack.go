@@ -98,10 +98,10 @@ func (p packer) head(c driver.Claim, s *spans) packer {
 	return append(append(p, c.ID...), ' ')
 }
 
-// packClaim packs c as a request: an array of lib.lua, in which the script fills
-// in what is 0 or empty here.
-func packClaim(c driver.Claim, s *spans, channel string) string {
-	return rueidis.BinaryString(make(packer, 0, 160+len(c.Note)).
+// request appends c as a request: an array of lib.lua, in which the script fills in
+// what is 0 or empty here.
+func (p packer) request(c driver.Claim, s *spans, channel string) packer {
+	return p.
 		head(c, s).array(19).
 		text("").text("").text("").
 		number(int64(c.Units)).number(int64(c.Capacity)).
@@ -109,7 +109,7 @@ func packClaim(c driver.Claim, s *spans, channel string) string {
 		span(c.TTL).span(c.Keep).span(c.Delay).
 		number(0).number(0).
 		text(channel).text(c.Note).text(c.From).
-		span(c.Patience).flag(c.Barging))
+		span(c.Patience).flag(c.Barging)
 }
 
 // short appends how c, which was granted, begins in its short form.
@@ -117,11 +117,6 @@ func (p packer) short(c driver.Claim, s *spans) packer {
 	p = strconv.AppendUint(append(p, 'f'), c.Token/1e6, 10)
 	p = strconv.AppendUint(append(p, ' '), c.Token%1e6, 10)
 	return append(p, ' ').head(c, s)
-}
-
-// packHeld packs what release.lua asks of c.
-func packHeld(c driver.Claim, s *spans) string {
-	return rueidis.BinaryString(make(packer, 0, 96).short(c, s))
 }
 
 // packProof packs what renew.lua asks of c.
@@ -188,7 +183,7 @@ func (u *unpacker) fail() {
 	}
 }
 
-// claim reads what packClaim wrote behind the head: what others may see of it.
+// claim reads what request wrote behind the head: what others may see of it.
 func (u *unpacker) claim() (c driver.Claim) {
 	if u.take(3) != "\xdc\x00\x13" { // an array of 19
 		u.fail()

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/redis/rueidis"
+
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -22,7 +24,13 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if c.Keep > 0 {
 		grace = ""
 	}
-	m, err := s.backs.call(ctx, c.Name, about{packHeld(c, spans), grace, sure(c)})
+	e := s.newErrand(c.Name)
+	from := len(e.text)
+	e.text = e.text.short(c, spans)
+	to := len(e.text)
+	e.text = e.text.sure(c)
+	e.about = [3]string{rueidis.BinaryString(e.text[from:to]), grace, e.since(to)}
+	m, err := s.backs.call(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -50,8 +58,8 @@ func (s *Store) Revoke(ctx context.Context, r driver.Revocation) error {
 	return read(r.Name, m).err
 }
 
-// sure is until when, in milliseconds of the server's clock, c lives if it was
+// sure appends until when, in milliseconds of the server's clock, c lives if it was
 // granted when its token says.
-func sure(c driver.Claim) string {
-	return strconv.FormatUint(c.Token/1000+uint64(c.TTL/time.Millisecond), 10)
+func (p packer) sure(c driver.Claim) packer {
+	return strconv.AppendUint(p, c.Token/1000+uint64(c.TTL/time.Millisecond), 10)
 }

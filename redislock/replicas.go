@@ -18,9 +18,9 @@ import (
 //
 // WAIT tells of what its own connection wrote before, and holds that connection
 // up: so both go over one that carries nothing else.
-func (s *Store) confirmed(ctx context.Context, c driver.Claim, a about) (rueidis.RedisMessage, error) {
+func (s *Store) confirmed(ctx context.Context, c driver.Claim, e *errand) (rueidis.RedisMessage, error) {
 	if s.replicas == 0 {
-		return s.asks.call(ctx, c.Name, a)
+		return s.asks.call(ctx, e)
 	}
 	var none rueidis.RedisMessage
 	sc := acquireScript
@@ -37,7 +37,7 @@ func (s *Store) confirmed(ctx context.Context, c driver.Claim, a about) (rueidis
 	if err != nil {
 		return none, s.failed(ctx, c.Name, err)
 	}
-	m, err := conn.eval(ctx, sc, s.on(nil, c.Name), s.with(c.Name, append([]string{"1"}, a[:]...)...)).ToMessage()
+	m, err := conn.eval(ctx, sc, s.on(nil, c.Name), s.with(c.Name, append([]string{"1"}, e.about[:]...)...)).ToMessage()
 	if err != nil {
 		return m, s.failed(ctx, c.Name, err)
 	}

@@ -21,18 +21,12 @@ const maxIdle = 2 * lanes
 
 // A sender makes calls, one after the other.
 type sender struct {
-	work chan sending // capacity 1
+	work chan *desk // capacity 1
 	paper
 }
 
-// A sending is the first call that a sender makes at a desk.
-type sending struct {
-	desk  *desk
-	batch *batch
-}
-
-// send has b sent, and what waits at d when that is over.
-func (p *senders) send(d *desk, b *batch) {
+// send has what waits at d sent.
+func (p *senders) send(d *desk) {
 	p.mu.Lock()
 	var s *sender
 	if n := len(p.idle); n > 0 {
@@ -40,17 +34,17 @@ func (p *senders) send(d *desk, b *batch) {
 	}
 	p.mu.Unlock()
 	if s == nil {
-		s = &sender{work: make(chan sending, 1)}
+		s = &sender{work: make(chan *desk, 1)}
 		go p.run(s) // ends when it is not needed, or the client is closed
 	}
-	s.work <- sending{d, b}
+	s.work <- d
 }
 
 func (p *senders) run(s *sender) {
 	for {
 		select {
-		case w := <-s.work:
-			w.desk.send(&s.paper, w.batch)
+		case d := <-s.work:
+			d.send(&s.paper)
 			if !p.keep(s) {
 				return
 			}

@@ -146,12 +146,17 @@ func (s *Store) failed(ctx context.Context, name string, err error) error {
 }
 
 // on appends to keys those of a script about names: the mark, the names, and then
-// the journal or what the plain layout has to them.
+// what is beside them.
 func (s *Store) on(keys []string, names ...string) []string {
 	keys = append(slices.Grow(keys, len(names)+2), s.keys.mark)
 	for _, name := range names {
 		keys = append(keys, s.keys.name(name))
 	}
+	return s.beside(keys, names...)
+}
+
+// beside appends to keys the journal, or what the plain layout has to names.
+func (s *Store) beside(keys []string, names ...string) []string {
 	switch {
 	case s.journal:
 		keys = append(keys, s.keys.journal)

@@ -1,0 +1,77 @@
+package redislock
+
+import (
+	"net"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	eagerFor = 400 * time.Microsecond // how long an eager read looks for what is about to come
+	maxIdly  = 64                     // and how many reads are not eager, at the most, after that was in vain
+)
+
+// An eager connection spares the goroutine that reads it some sleep. While many
+// goroutines want locks, the next answer is at most some hundred microseconds away.
+// Putting the reader's thread to sleep until then, and waking it, takes a good part
+// of that, and worse: the kernel tends to wake it on the server's processor, where it
+// runs instead of the server. So a read looks for a while, and lets other goroutines
+// run in between. That is done only while it pays: a server that is slow, or far
+// away, is seldom looked for, and one call alone never.
+type eager struct {
+	net.Conn
+	raw    syscall.RawConn // nil: it can't be looked at
+	expect func() bool     // several calls are under way
+
+	// The reader's own.
+	into []byte
+	n    int
+	look func(fd uintptr) bool // reads what is there
+	idly int                   // so many reads from here on are not eager
+	vain int                   // so many after the next that is in vain
+}
+
+// newEager returns an eager connection on c. On a single processor nobody can answer
+// while another looks for it.
+func newEager(c net.Conn, expect func() bool) *eager {
+	e := &eager{Conn: c, expect: expect, vain: 1}
+	if s, ok := c.(syscall.Conn); ok && runtime.GOMAXPROCS(0) > 1 {
+		e.raw, _ = s.SyscallConn()
+	}
+	e.look = func(fd uintptr) bool {
+		e.n = readNow(fd, e.into)
+		return true
+	}
+	return e
+}
+
+// Read is called by one goroutine at a time.
+func (e *eager) Read(p []byte) (int, error) {
+	switch {
+	case e.raw == nil || !e.expect():
+	case e.idly > 0:
+		e.idly--
+	case e.soon(p):
+		e.vain = 1
+		return e.n, nil
+	default:
+		e.idly, e.vain = e.vain, min(2*e.vain, maxIdly)
+	}
+	return e.Conn.Read(p)
+}
+
+// soon reads what comes soon. It tells whether anything did.
+func (e *eager) soon(p []byte) bool {
+	e.into = p
+	defer func() { e.into = nil }()
+	for began := time.Now(); ; {
+		if err := e.raw.Read(e.look); err != nil || e.n > 0 {
+			return err == nil
+		}
+		if time.Since(began) > eagerFor || !e.expect() {
+			return false
+		}
+		runtime.Gosched()
+	}
+}
