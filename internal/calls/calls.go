@@ -22,14 +22,15 @@ import (
 const moment = 4 * time.Millisecond
 
 // A Minder makes contexts for calls. All of them share one timer, which runs only
-// while there are calls, and a little longer; there is nothing to close.
+// while there are calls; there is nothing to close.
 type Minder struct {
 	start  time.Time
-	spares sync.Pool // of *Call, to be used again
+	spares sync.Pool   // of *Call, to be used again
+	armed  atomic.Bool // timer runs, or look is about to see whether it has to
 
 	mu    sync.Mutex // guards what follows
 	timer *time.Timer
-	all   []*Call // those that are looked at: if there are any, timer runs
+	all   []*Call // those that are looked at
 }
 
 // New returns a Minder.
@@ -78,6 +79,9 @@ func (m *Minder) Begin(parent context.Context, timeout time.Duration) *Call {
 	if c.state.Swap(int64(now)+1) == out {
 		m.mind(c)
 	}
+	if !m.armed.Load() {
+		m.arm()
+	}
 	if timeout < 4*moment {
 		c.dress(now)
 	}
@@ -88,10 +92,16 @@ func (m *Minder) Begin(parent context.Context, timeout time.Duration) *Call {
 func (m *Minder) mind(c *Call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.all) == 0 {
+	m.all = append(m.all, c)
+}
+
+// arm has a look follow.
+func (m *Minder) arm() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.armed.Swap(true) {
 		m.timer.Reset(moment)
 	}
-	m.all = append(m.all, c)
 }
 
 // End ends the call, and whatever was derived from its context.
@@ -105,15 +115,21 @@ func (c *Call) End() {
 	c.finish(context.Canceled)
 }
 
-// look gives the calls that last what they need.
+// look gives the calls that last what they need, and lets go of what was not used
+// lately.
 func (m *Minder) look() {
 	now := time.Since(m.start)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.armed.Store(false) // first: a call that begins now is seen, or arms
+	some := false
 	m.all = slices.DeleteFunc(m.all, func(c *Call) bool {
 		switch s := c.state.Load(); {
 		case s > 0 && now-time.Duration(s) >= moment:
 			c.dress(now) // if it has not ended just now
+			return false
+		case s > 0:
+			some = true
 			return false
 		case s == spare:
 			c.state.CompareAndSwap(spare, unused)
@@ -121,10 +137,11 @@ func (m *Minder) look() {
 		case s == unused:
 			return c.state.CompareAndSwap(unused, out)
 		default:
-			return s == dressed
+			return true // it is not used again
 		}
 	})
-	if len(m.all) > 0 {
+	if some {
+		m.armed.Store(true)
 		m.timer.Reset(moment)
 	}
 }
