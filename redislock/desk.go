@@ -16,9 +16,10 @@ import (
 // A desk takes calls of one script, which asks about many claims as well as about
 // one. A caller lets all goroutines run that can, and then what those want goes with
 // it, as one call, or sooner if that is enough; if nobody wants anything it sends its
-// own call itself. Only if several are under way does it wait for one of them. So a client of one goroutine
-// pays next to nothing for the desk, and in one of many the server runs a script for
-// dozens of claims: that costs each of them a fraction, and less the busier both are.
+// own call itself. Only if several are under way does it wait for one of them. So a
+// client of one goroutine pays next to nothing for the desk, and in one of many the
+// server runs a script for dozens of claims: that costs each of them a fraction, and
+// less the busier both are.
 //
 // No claim depends on another of its batch: each has an answer of its own, a call
 // that was rejected as a whole is repeated for each by itself, and whoever gives

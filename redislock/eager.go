@@ -36,7 +36,7 @@ type eager struct {
 // while another looks for it.
 func newEager(c net.Conn, expect func() bool) *eager {
 	e := &eager{Conn: c, expect: expect, vain: 1}
-	if s, ok := c.(syscall.Conn); ok && runtime.GOMAXPROCS(0) > 1 {
+	if s, ok := c.(syscall.Conn); ok && readsNow && runtime.GOMAXPROCS(0) > 1 {
 		e.raw, _ = s.SyscallConn()
 	}
 	e.look = func(fd uintptr) bool {

@@ -4,6 +4,8 @@ package redislock
 
 import "syscall"
 
+const readsNow = true
+
 // readNow reads what is there from a file that does not block; 0: nothing, its end,
 // or an error, which the next read sees as well.
 func readNow(fd uintptr, p []byte) int {
