@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -34,6 +36,8 @@ func (w withServers) Run() int {
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
+	// Under nohup the hangup is ignored, and would be by all that the tests start.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	return servers.Run(w.m)
 }
 

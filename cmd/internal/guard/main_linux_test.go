@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,6 +26,8 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == "guardtest" {
 		os.Exit(standIn(os.Args[1], os.Args[2], os.Args[3:]))
 	}
+	// Under nohup the hangup is ignored, and would be by all that the tests start.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(m.Run())
 }
 
