@@ -13,7 +13,8 @@ import (
 // ctx meanwhile, or a store that gives no clear answer, is an ErrUnknown: the
 // claim is then given back in the background until it has ended by its TTL.
 //
-// nil: released. ErrNotHeld: the store says that it was not ours any more.
+// nil: released. ErrNotHeld: the store says that it was not ours any more; also if
+// the machine was suspended for longer than the trust and resumed just now.
 // ErrLost: the lease had been lost before; if the claim still stood, it is given
 // back all the same, so call Release after the work has stopped. ErrReleased:
 // somebody called it before; that call's answer is awaited.

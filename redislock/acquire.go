@@ -23,9 +23,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		life = ""
 	}
 	e := s.newErrand(c.Name)
-	from := len(e.text)
-	e.text = s.request(e.text, c)
-	e.about = [3]string{e.since(from), life, s.queueing(c)}
+	e.about = [3]string{e.add(s.request(e.text, c)), life, s.queueing(c)}
 	m, err := s.confirmed(ctx, c, e)
 	if err != nil {
 		return driver.Grant{}, err

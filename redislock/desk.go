@@ -59,8 +59,7 @@ type errand struct {
 func (s *Store) newErrand(name string) *errand {
 	e := errands.Get().(*errand)
 	e.name = name
-	e.text = s.keys.append(e.text[:0], name)
-	e.key = rueidis.BinaryString(e.text)
+	e.key = e.add(s.keys.append(e.text, name))
 	return e
 }
 
@@ -68,14 +67,18 @@ var errands = sync.Pool{New: func() any {
 	return &errand{text: make(packer, 0, 512), done: make(chan struct{}, 1)}
 }}
 
-// since is what was appended to e.text since it was from bytes long.
-func (e *errand) since(from int) string { return rueidis.BinaryString(e.text[from:]) }
+// add makes text, which is e.text and more, that of e, and returns what is more.
+func (e *errand) add(text packer) string {
+	from := len(e.text)
+	e.text = text
+	return rueidis.BinaryString(text[from:])
+}
 
 // over ends e, whose call has returned err. Of a call that may yet be sent, nothing
 // is used again.
 func (e *errand) over(err error) {
 	if err == nil || driver.Certain(err) {
-		*e = errand{text: e.text, done: e.done}
+		*e = errand{text: e.text[:0], done: e.done}
 		errands.Put(e)
 	}
 }

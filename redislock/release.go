@@ -6,8 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/redis/rueidis"
-
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -25,11 +23,7 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 		grace = ""
 	}
 	e := s.newErrand(c.Name)
-	from := len(e.text)
-	e.text = e.text.short(c, spans)
-	to := len(e.text)
-	e.text = e.text.sure(c)
-	e.about = [3]string{rueidis.BinaryString(e.text[from:to]), grace, e.since(to)}
+	e.about = [3]string{e.add(e.text.short(c, spans)), grace, e.add(e.text.sure(c))}
 	m, err := s.backs.call(ctx, e)
 	if err != nil {
 		return err
