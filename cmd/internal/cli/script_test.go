@@ -101,7 +101,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// await FILE... waits until each file has something in it.
+// await FILE... waits until each file has a whole line in it: one that is there
+// may yet be empty.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	for _, file := range args {
 		until(ts, file+" is written", func() bool {
@@ -111,8 +112,9 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// pidIn reads a process id.
+// pidIn reads a process id, as soon as its file has one.
 func pidIn(ts *testscript.TestScript, file string) int {
+	await(ts, false, []string{file})
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(file)))
 	ts.Check(err)
 	return pid
