@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -192,7 +193,7 @@ func TestADeadInstancesRunIsTakenOver(t *testing.T) {
 				// The first attempt can only be killed; the second is short.
 				effect := fmt.Sprintf(`trap "" TERM; cd %s; n=4; test $DIBS_ATTEMPT = 1 && n=2000
 					i=0; while [ $i -lt $n ]; do echo $DIBS_ATTEMPT >>effects; sleep 0.05; i=$((i+1)); done`, f.dir)
-				jobs := fmt.Sprintf("  a: { ttl: 4s, grace: 200ms, retries: { max: 1 }, command: [sh, -c, %q] }\n  b: { command: 'true' }\n", effect)
+				jobs := fmt.Sprintf("  a: { ttl: 4s, grace: 200ms, retries: { max: 5 }, command: [sh, -c, %q] }\n  b: { command: 'true' }\n", effect)
 				v := f.victim(theirs, jobs)
 				r := f.start(jobs, 0)
 				first := v.ask("a")
@@ -211,9 +212,15 @@ func TestADeadInstancesRunIsTakenOver(t *testing.T) {
 					t.Fatalf("%+v", lost)
 				}
 				t.Logf("marked lost after %v; the TTL is 4s", time.Since(began).Round(10*time.Millisecond))
-				next := f.end(r, lost.RetriedAs)
-				if next.State != book.Succeeded || next.Attempt != 2 || next.RetryOf != first || next.Instance != r.ID() || next.Fence <= lost.Fence {
-					t.Errorf("%+v", next)
+				// Where processors are few, the next attempt may lose its lock as well.
+				for last := lost; last.State == book.Lost; {
+					next := f.end(r, last.RetriedAs)
+					if next.Attempt != last.Attempt+1 || next.RetryOf != last.ID || next.Instance != r.ID() || next.Fence <= last.Fence {
+						t.Fatalf("%+v", next)
+					}
+					if last = next; last.State != book.Lost && last.State != book.Succeeded {
+						t.Errorf("%+v", last)
+					}
 				}
 				switch fault {
 				case "stop":
@@ -230,8 +237,9 @@ func TestADeadInstancesRunIsTakenOver(t *testing.T) {
 						t.Errorf("%+v", run)
 					}
 				}
-				effects := strings.Join(f.effects(), "")
-				if strings.Contains(effects, "21") || !strings.HasSuffix(effects, "12222") {
+				effects := f.effects()
+				last := len(effects) - 4
+				if !slices.IsSorted(effects) || last < 1 || effects[last] == "1" || effects[last] != effects[last+3] {
 					t.Errorf("the effects are %s", effects)
 				}
 				f.await("it is forgotten or back", func() bool {
