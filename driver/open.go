@@ -77,8 +77,7 @@ func Open(ctx context.Context, rawURL string) (Store, error) {
 func find(rawURL string) (*url.URL, Opener, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {
-		// url.Error repeats the URL, and with it the password.
-		return nil, nil, Rejectedf("", "the store's URL can't be parsed: %v", redactParse(err))
+		return nil, nil, err
 	}
 	if u.Scheme == "" {
 		return nil, nil, Rejectedf("", "the store's URL has no scheme, such as sqlite:///var/lib/dibs/locks.db")
@@ -99,27 +98,20 @@ func find(rawURL string) (*url.URL, Opener, error) {
 	return nil, nil, Rejectedf("", "unknown scheme %s:// in the store's URL (this program knows: %s)", u.Scheme, known)
 }
 
-// redactParse returns the cause of a URL's parse error without the URL.
-func redactParse(err error) error {
-	if ue, ok := err.(*url.Error); ok {
-		return ue.Err
-	}
-	return err
-}
-
 // Params reads a URL's query parameters, each once, and knows which were not
 // asked for.
 type Params struct {
 	values url.Values
 	errs   []string
+	secret bool // one of them must not be shown
 }
 
 // NewParams returns the parameters of u.
 func NewParams(u *url.URL) *Params {
 	values, err := url.ParseQuery(u.RawQuery)
-	p := &Params{values: values}
-	if err != nil {
-		p.errs = append(p.errs, err.Error())
+	p := &Params{values: values, secret: hides(u.RawQuery)}
+	if err != nil { // it quotes what it is about
+		p.errs = append(p.errs, "a parameter can't be parsed: "+encode)
 	}
 	return p
 }
@@ -156,6 +148,10 @@ func (p *Params) Err() error {
 		unknown = append(unknown, k)
 	}
 	slices.Sort(unknown)
+	if unknown != nil && p.secret {
+		errs = append(errs, "unknown parameters, which may be of a password and are not shown (within it, write %26 for &)")
+		unknown = nil
+	}
 	for _, k := range unknown {
 		errs = append(errs, fmt.Sprintf("unknown parameter %q", k))
 	}

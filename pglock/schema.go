@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/dibslock/dibs/driver"
@@ -15,9 +14,9 @@ import (
 // what [Grants] says. A schema that is there already is left as it is. With
 // layout=shedlock it makes the table of ShedLock.
 func Init(ctx context.Context, rawURL string) error {
-	u, err := url.Parse(rawURL)
+	u, err := driver.ParseURL(rawURL)
 	if err != nil {
-		return driver.Rejectedf("", "the store's URL can't be parsed")
+		return err
 	}
 	p, err := readURL(u, takeAll)
 	if err != nil {

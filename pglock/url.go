@@ -119,9 +119,9 @@ func OpenAdvisory(ctx context.Context, rawURL string) (*Advisory, error) {
 }
 
 func openAs(ctx context.Context, rawURL string, open driver.Opener) (driver.Store, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil { // it repeats the URL, and with it the password
-		return nil, driver.Rejectedf("", "the store's URL can't be parsed")
+	u, err := driver.ParseURL(rawURL)
+	if err != nil {
+		return nil, err
 	}
 	return open(ctx, u)
 }

@@ -90,7 +90,7 @@ type admin struct {
 func administer(ctx context.Context, rawURL string) (*admin, error) {
 	u, err := driver.ParseURL(rawURL)
 	if err != nil {
-		return nil, driver.Rejectedf("", "the store's URL can't be parsed")
+		return nil, err
 	}
 	if u.Scheme != "redlock" && u.Scheme != "redlocks" {
 		return nil, driver.Rejectedf("", "%s:// is no quorum: want redlock://host1:port,host2:port,host3:port", u.Scheme)

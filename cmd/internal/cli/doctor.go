@@ -69,7 +69,7 @@ func (d *doctor) examine(ctx context.Context) {
 		return
 	}
 	p := d.place
-	d.found.Store = &placeReport{URL: redact(p.url), From: p.from}
+	d.found.Store = &placeReport{URL: driver.Redact(p.url), From: p.from}
 	why := ""
 	if p.from == theDefault {
 		why = "none of --store, DIBS_STORE_URL and DIBS_STORE_URL_FILE is set"

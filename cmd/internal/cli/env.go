@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dibslock/dibs/driver"
 )
 
 // ours are the variables that the command gets. An inner run's values win over
@@ -33,7 +35,7 @@ func (r *runner) childEnv(environ []string, fences map[string]uint64) []string {
 		"DIBS_RUN_ID="+r.runID,
 		"DIBS_MODE="+r.mode(),
 		"DIBS_TTL="+r.ttl.Duration.String(),
-		"DIBS_STORE="+redact(r.place.url),
+		"DIBS_STORE="+driver.Redact(r.place.url),
 	)
 	if r.again {
 		env = append(env, "DIBS_AGAIN=1")

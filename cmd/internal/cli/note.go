@@ -72,7 +72,7 @@ func (c caption) check() error {
 
 // password matches the password of a URL in a command line. A store is read by
 // more people than this host's process list.
-var password = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):[^/\s@]+@`)
+var password = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*):\S+@`)
 
 func commandLine(argv []string) string {
 	words := make([]string, len(argv))

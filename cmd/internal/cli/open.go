@@ -89,7 +89,7 @@ func (p place) forbidden() bool {
 
 // correction says what to write instead.
 func (p place) correction() string {
-	if !strings.Contains(p.url, ":") {
+	if !strings.ContainsAny(p.url, ":@") { // it may have a password otherwise
 		if abs, err := filepath.Abs(p.url); err == nil {
 			return "did you mean sqlite://" + filepath.ToSlash(abs) + "?"
 		}

@@ -25,7 +25,7 @@ type place struct {
 const theDefault = "the default"
 
 // String says both, without a password.
-func (p place) String() string { return fmt.Sprintf("%s (%s)", redact(p.url), p.from) }
+func (p place) String() string { return fmt.Sprintf("%s (%s)", driver.Redact(p.url), p.from) }
 
 // choose decides on the store: the flag, the environment, or the file that all
 // of this user's processes share.
@@ -134,44 +134,6 @@ func (p place) journals() bool {
 	return err != nil || u.Query().Get("journal") != "off"
 }
 
-// redact returns a store's URL without what must stay secret.
-func redact(raw string) string {
-	u, err := driver.ParseURL(raw)
-	if err != nil || u.Scheme == "" {
-		return "(a URL that can't be parsed)"
-	}
-	hidden := false
-	_, has := u.User.Password()
-	switch {
-	case has:
-		u.User, hidden = url.User(u.User.Username()), true
-	case u.User != nil && (strings.HasPrefix(u.Scheme, "redis") || strings.HasPrefix(u.Scheme, "redlock")): // no user is without a password there: it may be one
-		u.User, hidden = nil, true
-	}
-	q := u.Query()
-	for key := range q {
-		if secret(key) {
-			q.Del(key)
-			hidden = true
-		}
-	}
-	if !hidden {
-		return raw
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
-}
-
-func secret(key string) bool {
-	key = strings.ToLower(key)
-	for _, word := range []string{"pass", "pwd", "secret", "token"} {
-		if strings.Contains(key, word) {
-			return true
-		}
-	}
-	return false
-}
-
 // means are parameters that say how a store is reached or opened, and not what is
 // locked in it.
 var means = []string{
@@ -190,7 +152,7 @@ func identity(raw string) string {
 	q := u.Query()
 	for key := range q {
 		// The advisory locks of PostgreSQL have a key that is something else.
-		if secret(key) || slices.Contains(means, key) && (key != "key" || u.Scheme != "pgadvisory") {
+		if driver.SecretParam(key) || slices.Contains(means, key) && (key != "key" || u.Scheme != "pgadvisory") {
 			q.Del(key)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/driver"
 )
 
 // The outcomes of a run.
@@ -156,7 +157,7 @@ func (r *runner) told(run func() error) error {
 	}
 	r.result.Key, r.result.Mode = r.key, r.mode()
 	if r.place.url != "" {
-		r.result.Store = redact(r.place.url)
+		r.result.Store = driver.Redact(r.place.url)
 	}
 	r.result.finish(err)
 	r.events.add(event{Event: "end", Outcome: r.result.Outcome, ExitCode: &r.result.ExitCode, Message: r.result.Message})

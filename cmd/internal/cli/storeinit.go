@@ -89,7 +89,7 @@ func (i *initializer) run(cmd *cobra.Command) error {
 	if err != nil {
 		return p.cannotOpen(err)
 	}
-	r := setupReport{Store: placeReport{URL: redact(p.url), From: p.from}, Makes: setup.Makes, Script: setup.Script}
+	r := setupReport{Store: placeReport{URL: driver.Redact(p.url), From: p.from}, Makes: setup.Makes, Script: setup.Script}
 	if setup.Rights != nil {
 		r.Rights = setup.Rights(i.user.value)
 	}

@@ -85,7 +85,7 @@ func TestShort(t *testing.T) {
 
 func TestANoteFitsAndKeepsWhatMatters(t *testing.T) {
 	t.Parallel()
-	c := caption{reason: "moon", meta: []string{"a=b"}, argv: []string{"psql", "postgres://ann:hunter2@db/app", strings.Repeat("é", 2000)}}
+	c := caption{reason: "moon", meta: []string{"a=b"}, argv: []string{"psql", "postgres://ann:a/b@hunter2@db/app", strings.Repeat("é", 2000)}}
 	note := c.note()
 	if len(note) > driver.MaxNote || !utf8.ValidString(note) || !strings.HasSuffix(note, "… [moon; a=b]") || strings.Contains(note, "hunter2") {
 		t.Errorf("%d bytes: %s", len(note), note)
@@ -104,17 +104,23 @@ func TestRedact(t *testing.T) {
 		"sqlite:///var/lib/dibs/locks.db":           "sqlite:///var/lib/dibs/locks.db",
 		"mem://":                                    "mem://",
 		"redis://u:secret@h:6379/0?db=1":            "redis://u@h:6379/0?db=1",
-		"redis://h?password=secret&db=1":            "redis://h?db=1",
-		"redis://h?sentinel_Password=secret&a=b":    "redis://h?a=b",
-		"redis://u:sec%zzret@h":                     "(a URL that can't be parsed)",
+		"redis://h?password=secret&db=1":            "redis://h",
+		"redis://h?sentinel_Password=secret&a=b":    "redis://h",
+		"redis://u:sec%zzret@h":                     "redis://…@h",
+		"redis://u:sec#ret@h:1/0?db=1":              "redis://…@h:1",
+		"redis://u:1/ret@h:1/0?db=1":                "redis://…@h:1",
+		"redis://h?password=a@b":                    "redis://…@…",
+		"redis:u:secret@h":                          "(a URL that can't be parsed)",
+		"u:secret@h:1":                              "(a URL that can't be parsed)",
+		"sqlite:///srv/a@b/locks.db":                "sqlite:///srv/a@b/locks.db",
 		"redis://secret@h/":                         "redis://h/",
 		"rediss://:secret@h":                        "rediss://@h",
-		"postgres://u@h/d?password=secret&schema=x": "postgres://u@h/d?schema=x",
+		"postgres://u@h/d?password=secret&schema=x": "postgres://u@h/d",
 		"postgres://u@h/d?sslpassword=secret":       "postgres://u@h/d",
 		"postgres://u@h/d?journal=on&schema=x":      "postgres://u@h/d?journal=on&schema=x",
 	} {
-		if got := redact(in); got != want {
-			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		if got := driver.Redact(in); got != want {
+			t.Errorf("driver.Redact(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 // hidden.
 func (c *Config) Show() ([]byte, error) {
 	shown := *c
-	if u, err := driver.ParseURL(shown.Store.URL); err == nil {
-		shown.Store.URL = u.Redacted()
+	if shown.Store.URL != "" {
+		shown.Store.URL = driver.Redact(shown.Store.URL)
 	}
 	return yaml.MarshalWithOptions(shown, yaml.OmitZero(), yaml.IndentSequence(true))
 }
