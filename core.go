@@ -77,11 +77,12 @@ func (c *core) followLosses(ctx context.Context) error {
 		return nil
 	}
 	losses, err := feed.Losses(ctx)
-	if errors.Is(err, errors.ErrUnsupported) {
+	switch {
+	case err == nil:
+	case driver.Certain(err): // it won't tell, for want of a right, say: renewals find out
 		close(c.feed)
 		return nil
-	}
-	if err != nil {
+	default:
 		return err
 	}
 	go func() { // ends when stopFeed makes the store close the channel

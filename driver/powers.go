@@ -35,7 +35,8 @@ type Batcher interface {
 type LossFeed interface {
 	// Losses reports claims that this store's own callers have lost, until ctx
 	// ends; then the channel is closed. A loss that is not reported is still
-	// found by Renew.
+	// found by Renew, so an error that is certain (this user may not listen, say)
+	// is no reason not to use the store: it does without the feed.
 	Losses(ctx context.Context) (<-chan Loss, error)
 }
 

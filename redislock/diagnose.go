@@ -48,18 +48,38 @@ func (s *Store) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		x.clients()
 	}
 	x.wire(s.link.options())
-	err = s.diagnosed(ctx, s.ask(ctx, func(b rueidis.Builder) rueidis.Completed {
-		return b.Publish().Channel(s.keys.prefix + ":to:nobody").Message("").Build()
+	return x.found, x.signals(ctx, s)
+}
+
+// signals publishes on the client's own channel, and subscribes to it.
+func (x *exam) signals(ctx context.Context, s *Store) error {
+	const check, without = "signals", ": who waits is not told of a release, and asks once a second instead; who loses a claim is told when it renews that"
+	verb := "publish"
+	err := s.diagnosed(ctx, s.ask(ctx, func(b rueidis.Builder) rueidis.Completed {
+		if s.inbox.sharded {
+			return b.Spublish().Channel(s.inbox.channel).Message("").Build()
+		}
+		return b.Publish().Channel(s.inbox.channel).Message("").Build()
 	}).Error())
+	if err == nil {
+		verb = "subscribe"
+		err = s.listen(ctx, "")
+	}
+	sharded := ""
+	if s.inbox.sharded {
+		sharded = "s"
+	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		x.add(driver.Warn, "signals", "the user may not publish: who waits is not told of a release, and asks once a second instead", "allow it to the user: &"+s.keys.prefix+":to:* +publish +subscribe")
+		x.add(driver.Warn, check, "the user may not "+verb+without, fmt.Sprintf("allow it to the user: &%s:to:* +%[2]spublish +%[2]ssubscribe", s.keys.prefix, sharded))
+	case errors.Is(err, driver.ErrRejected):
+		x.add(driver.Warn, check, err.Error()+without, "")
 	case err != nil:
-		return x.found, err
+		return err
 	default:
-		x.add(driver.Fine, "signals", "who waits is told at once", "")
+		x.add(driver.Fine, check, "who waits is told at once", "")
 	}
-	return x.found, nil
+	return nil
 }
 
 // Diagnose is Store.Diagnose, and says what the layout lacks.

@@ -52,6 +52,17 @@ var replies = map[string]struct {
 	"EXECABORT":   {unknown, ""},
 }
 
+// mistakes are the replies without a word of their own that say for certain that
+// the server is not what it was taken for: how they begin, and what to do.
+var mistakes = []struct{ begins, hint string }{
+	{"unknown command 'SENTINEL'", "the server is no sentinel: name the sentinels, at port 26379 as a rule, or use redis:// for one server"},
+	{"unknown command", "Redis 7.0 or later, or Valkey, is needed, with this command"},
+	{"Error compiling script", "Redis 7.0 or later, or Valkey, is needed"},
+	{"DB index is out of range", "the server has fewer databases, as its setting databases says: name one that it has"},
+	{"SELECT is not allowed in cluster mode", "the server is part of a cluster: use redis-cluster://"},
+	{"This instance has cluster support disabled", "the server is in no cluster: use redis:// for one server"},
+}
+
 // failed is what the caller of a call about name gets that got err.
 func failed(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
@@ -69,16 +80,18 @@ func failed(ctx context.Context, name string, err error) error {
 
 // reply is the error for the server's error reply text.
 func reply(name, text string) error {
+	text = strings.TrimPrefix(text, "ERR ") // which says nothing, and which the client cuts off
+	for _, m := range mistakes {
+		if strings.HasPrefix(text, m.begins) {
+			return driver.Rejectedf(name, "redis: %s%s", text, hint(m.hint))
+		}
+	}
 	word, _, _ := strings.Cut(text, " ")
 	switch kind := replies[word]; {
 	case kind.class == denied:
 		return &driver.RejectedError{Name: name, Why: "redis: " + text + hint(kind.hint), Err: fs.ErrPermission}
 	case kind.class == rejected:
 		return driver.Rejectedf(name, "redis: %s%s", text, hint(kind.hint))
-	case strings.HasPrefix(text, "ERR unknown command"):
-		return driver.Rejectedf(name, "redis: %s: Redis 7.0 or later, or Valkey, is needed", text)
-	case strings.HasPrefix(text, "ERR Error compiling script"):
-		return driver.Rejectedf(name, "redis: %s: Redis 7.0 or later, or Valkey, is needed", text)
 	default:
 		return fmt.Errorf("redis: %s%s", text, hint(kind.hint))
 	}

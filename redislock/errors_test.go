@@ -18,6 +18,11 @@ func TestErrorRepliesAreClassed(t *testing.T) {
 		"MOVED 3999 127.0.0.1:6381":                                         true,
 		"CROSSSLOT Keys in request don't hash to the same slot":             true,
 		"ERR unknown command 'EVALSHA', with args beginning with: ":         true,
+		"unknown command 'EVALSHA', with args beginning with: ":             true, // as the client tells it
+		"DB index is out of range":                                          true,
+		"SELECT is not allowed in cluster mode":                             true,
+		"This instance has cluster support disabled":                        true,
+		"max number of clients reached":                                     false,
 		"READONLY You can't write against a read only replica.":             false,
 		"LOADING Redis is loading the dataset in memory":                    false,
 		"OOM command not allowed when used memory > 'maxmemory'.":           false,
