@@ -61,7 +61,7 @@ func (w *waiter) wait(ctx context.Context, err error) (lease *Lease, _ error) {
 			if w.subscribe(ctx) {
 				break // and ask again
 			}
-			if lease := w.sleep(ctx, held.RetryAfter); lease != nil {
+			if lease := w.sleep(ctx, w.poll(held.RetryAfter)); lease != nil {
 				return lease, nil
 			}
 		case errors.Is(err, errLate):
@@ -80,7 +80,10 @@ func (w *waiter) wait(ctx context.Context, err error) (lease *Lease, _ error) {
 				return nil, a.down(err)
 			}
 			try++
-			w.pause(ctx, backoff(try, 10*time.Millisecond, time.Second))
+			// A store that takes no asks, such as one out of memory, may hand over still.
+			if lease := w.sleep(ctx, backoff(try, 10*time.Millisecond, time.Second)); lease != nil {
+				return lease, nil
+			}
 		}
 		if cause := a.over(ctx); cause != nil {
 			w.takeBack()
@@ -190,15 +193,19 @@ func (w *waiter) subscribe(ctx context.Context) bool {
 	return true
 }
 
-// sleep waits for a signal, for the keeper, for retryAfter or for the next poll.
-// It returns a lease if it was told of a grant that can be trusted, and nil if
-// it is time to ask again.
-func (w *waiter) sleep(ctx context.Context, retryAfter time.Duration) *Lease {
+// poll is when to ask again if nothing is heard.
+func (w *waiter) poll(retryAfter time.Duration) time.Duration {
 	set := w.attempt.client.set
 	d := set.Poll - rand.N(set.Poll/4+1)
 	if retryAfter > 0 {
 		d = min(d, retryAfter)
 	}
+	return d
+}
+
+// sleep waits for a signal, for the keeper, or for d. It returns a lease if it was
+// told of a grant that can be trusted, and nil if it is time to ask again.
+func (w *waiter) sleep(ctx context.Context, d time.Duration) *Lease {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -221,17 +228,6 @@ func (w *waiter) sleep(ctx context.Context, retryAfter time.Duration) *Lease {
 		case <-w.attempt.client.core.closing:
 			return nil
 		}
-	}
-}
-
-// pause waits for d without hearing anything.
-func (w *waiter) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-w.attempt.client.core.closing:
 	}
 }
 
@@ -274,11 +270,14 @@ func (w *waiter) handed() *Lease {
 func (w *waiter) take(g driver.Grant, asked time.Duration) *Lease {
 	a, c := w.attempt, w.attempt.client.core
 	now := c.clock.now()
-	if trustedUntil(asked, g.TTL)-now < g.TTL/8 {
+	left := trustedUntil(asked, g.TTL) - now
+	if left < g.TTL/8 {
 		return nil
 	}
 	l := a.client.newLease(a.claim, g, asked, a.tainted)
-	if !c.keeper.adopt(&l.ward, now) { // it lives for the hand-over alone: renew it at once
+	// It lives for the hand-over alone: it is renewed at once, but for a moment in
+	// which much of what waits in line is done.
+	if !c.keeper.adopt(&l.ward, now+left/64) {
 		return nil // the client is closed, which ends the wait
 	}
 	return l

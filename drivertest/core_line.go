@@ -24,6 +24,7 @@ var coreLineLaws = []law{
 	{number: 29, name: "WaiterDropsSignalsOfOtherPlaces", test: dropsOtherSignals},
 	{number: 29, name: "WaiterRenewsAtOnce", test: renewsAtOnce},
 	{number: 29, name: "WaiterAdoptsWhatItHeardTooLate", test: adoptsWhatItHeardTooLate},
+	{number: 29, name: "WaiterHearsWhileItsAsksFail", test: hearsWhileAsksFail},
 	{number: 30, name: "WaitersRefreshTogether", test: waitersRefreshTogether},
 	{number: 30, name: "WaiterInACrowdAsksOnce", test: asksOnceInACrowd},
 }
@@ -286,10 +287,44 @@ func renewsAtOnce(t *testing.T, s *Stage) {
 	l := r.lock(t)
 	MustRelease(t, r.other, held)
 	lease := l.got(t, r.waiting())
+	start := time.Now()
+	short := dibs.Settings{TTL: max(s.TTL(time.Second), r.Facts.MinTTL)}
+	if _, err := r.client.With(short).Mutex("another").TryLock(t.Context()); err != nil { // is renewed later, and does not put that off
+		t.Fatal(err)
+	}
 	r.Eventually(t, r.Facts.HandOver/2, "a proof of what was handed over", func() bool { return lease.Remaining() > r.ttl/2 })
+	if took := time.Since(start); s.Bubble && took > r.Facts.HandOver/16 {
+		t.Errorf("it took %v to renew what was handed over", took)
+	}
 	time.Sleep(r.Facts.HandOver + r.ttl)
 	if err := lease.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// hearsWhileAsksFail has a store that hands over while it takes no asks, as one does
+// that is out of memory: the waiter hears of it by a signal, or else by a renewal of
+// its place.
+func hearsWhileAsksFail(t *testing.T, s *Stage) {
+	for _, deaf := range []bool{false, true} {
+		r := newRig(t, s, dibs.Settings{Patience: s.TTL(time.Second)})
+		r.needsLine(t)
+		held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+		if deaf {
+			r.link.On(CutBefore, OpWatch)
+		}
+		l := r.lock(t)
+		r.link.Pick(func(c Call) (Fault, bool) {
+			return CutBefore, c.Op == OpAcquire || deaf && c.Op == OpWatch
+		})
+		r.answered(t, OpAcquire, len(r.calls.Calls(OpAcquire))+2)
+		MustRelease(t, r.other, held)
+		lease := l.got(t, r.waiting())
+		r.Eventually(t, r.waiting(), "a proof of what was handed over", func() bool { return lease.Remaining() > r.ttl/2 })
+		r.link.Pick(nil)
+		if err := lease.Release(t.Context()); err != nil {
+			t.Errorf("Release: %v", err)
+		}
 	}
 }
 
