@@ -215,6 +215,22 @@ func (c *crew) written(names ...string) {
 	}
 }
 
+// allOf waits until the files are there, or nothing runs that could make them, and
+// tells which.
+func (c *crew) allOf(names ...string) (all bool) {
+	c.t.Helper()
+	await(c.t, "all of it runs, or nothing", func() bool {
+		runs := len(c.mates()) > 0
+		all = true
+		for _, name := range names {
+			_, err := os.Stat(filepath.Join(c.dir, name))
+			all = all && err == nil
+		}
+		return all || !runs
+	})
+	return all
+}
+
 // none waits until nothing of the crew is left but the stand-in.
 func (c *crew) none() {
 	c.t.Helper()
