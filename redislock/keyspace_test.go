@@ -52,6 +52,8 @@ func TestOnlyTheMarkStays(t *testing.T) {
 // and if there is none keeps nothing but the memory of the death: not until those that
 // had waited would have lost their patience.
 func TestACallThatFindsADeathActsOnIt(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second // the next one asks, and is seen, before the end of one
 	r := servers.SharedRedis(t)
 	for what, call := range map[string]func(driver.Store, driver.Claim) error{
 		"release": func(s driver.Store, c driver.Claim) error { return s.Release(t.Context(), c) },
@@ -70,8 +72,8 @@ func TestACallThatFindsADeathActsOnIt(t *testing.T) {
 				}
 				return all
 			}
-			m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", 50*time.Millisecond))
-			w := drivertest.Mutex("name", 50*time.Millisecond)
+			m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", ttl))
+			w := drivertest.Mutex("name", ttl)
 			w.Patience = time.Hour
 			if _, err := s.Acquire(t.Context(), w); !errors.Is(err, driver.ErrHeld) {
 				t.Fatal(err)
