@@ -52,9 +52,16 @@ func editor() int {
 			case 'x':
 				return 3
 			case 'z':
+				for len(signals) > 0 { // those of before
+					<-signals
+				}
 				_ = term.Restore(0, before)
 				_ = unix.Kill(0, unix.SIGTSTP)
-				time.Sleep(50 * time.Millisecond) // until the signal is taken, or for long
+				for sig := range signals { // until it was stopped, and goes on
+					if sig == unix.SIGCONT {
+						break
+					}
+				}
 				_, _ = term.MakeRaw(0)
 				fmt.Print("editor again\r\n")
 			}
