@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -27,9 +28,13 @@ type Client struct {
 // Open opens the store that rawURL names and returns a client that closes it in
 // Close. The store's package must be imported, such as
 // _ "github.com/dibslock/dibs/sqlitelock" for sqlite:///path. A bad URL or bad
-// options are an ErrRejected.
+// options are an ErrRejected, and a store that can't be reached is an ErrUnknown.
 func Open(ctx context.Context, rawURL string, opts *Options) (*Client, error) {
 	store, err := driver.Open(ctx, rawURL)
+	if err != nil && !driver.Certain(err) {
+		scheme, _, _ := strings.Cut(rawURL, ":")
+		return nil, &Error{Op: "open", Driver: scheme, Err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("dibs: %w", err)
 	}

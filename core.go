@@ -95,8 +95,12 @@ func (c *core) followLosses(ctx context.Context) error {
 }
 
 // detached returns ctx, or what outlives it if it has already ended: the clean-up
-// of a caller that was cancelled must not be cancelled with it.
+// of a caller that was cancelled must not be cancelled with it. One that was given
+// no ctx is done too, since a panic would leave the lock to be renewed for ever.
 func detached(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}

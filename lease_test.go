@@ -3,12 +3,14 @@ package dibs_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/driver"
 )
 
 func lock(t *testing.T, l *dibs.Locker) *dibs.Lease {
@@ -226,4 +228,29 @@ func TestCallerContextBoundsTheWaitOnly(t *testing.T) {
 			t.Errorf("release with it: %v", err)
 		}
 	})
+}
+
+// A nil ctx is a mistake, but no reason to keep what was to be given back.
+func TestReleaseWithoutACtx(t *testing.T) {
+	c := open(t, nil)
+	var none context.Context
+	if err := lock(t, c.Mutex("a")).Release(none); err != nil {
+		t.Error(err)
+	}
+	if err := lock(t, c.Mutex("a")).Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenOfAStoreThatIsDown(t *testing.T) {
+	down := errors.New("connection refused")
+	driver.Register("down", func(context.Context, *url.URL) (driver.Store, error) { return nil, down })
+	_, err := dibs.Open(t.Context(), "down://user:secret@there", nil)
+	var e *dibs.Error
+	if !errors.Is(err, dibs.ErrUnknown) || !errors.Is(err, down) || !errors.As(err, &e) || e.Op != "open" || e.Driver != "down" {
+		t.Errorf("%v, want an ErrUnknown of opening", err)
+	}
+	if _, err := dibs.Open(t.Context(), "down", nil); !errors.Is(err, dibs.ErrRejected) || errors.Is(err, dibs.ErrUnknown) {
+		t.Errorf("%v, want an ErrRejected", err)
+	}
 }
