@@ -53,6 +53,8 @@ func (e *HeldError) Error() string {
 		b.WriteString("reserved for the line")
 	case h == nil:
 		b.WriteString("held by another")
+	case h.Foreign:
+		b.WriteString("held by " + h.who())
 	case h.State == Held || h.State == Handed:
 		fmt.Fprintf(&b, "held by %s (token %d)", h.who(), h.Token)
 	default:
@@ -79,8 +81,11 @@ type NotHeldError struct {
 
 // Error names the successor if it is known.
 func (e *NotHeldError) Error() string {
-	if e.By == nil {
+	switch {
+	case e.By == nil:
 		return fmt.Sprintf("%q: not held", e.Name)
+	case e.By.Foreign:
+		return fmt.Sprintf("%q: not held; now held by %s", e.Name, e.By.who())
 	}
 	return fmt.Sprintf("%q: not held; now %s by %s (token %d)", e.Name, e.By.State, e.By.who(), e.By.Token)
 }

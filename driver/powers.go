@@ -84,6 +84,9 @@ type Holder struct {
 	Left     time.Duration // until it ends if nobody is heard of
 	TTL      time.Duration // what its holder asked for
 	Note     string
+	// Foreign: it is of a program that is no client of this store. Nothing is known
+	// of how it is renewed, nor of an Age or a Left that is 0.
+	Foreign bool
 }
 
 // Mode tells what kind of claim h is.

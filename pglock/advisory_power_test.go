@@ -102,7 +102,7 @@ func TestAdvisoryStrangers(t *testing.T) {
 	exec(t, c, "SET application_name = 'some-app'")
 	exec(t, c, "SELECT pg_advisory_lock(hashtext('invoice')), pg_advisory_lock_shared(-7), pg_advisory_lock(-4, 2)")
 	hs := list(t, s, "invoice")
-	if len(hs) != 1 || hs[0].Name != "invoice" || !strings.Contains(hs[0].Note, "some-app") {
+	if len(hs) != 1 || hs[0].Name != "invoice" || !strings.Contains(hs[0].Note, "some-app") || !hs[0].Foreign {
 		t.Errorf("a stranger's lock: %+v", hs)
 	}
 	if hs := list(t, raw, "-7"); len(hs) != 1 || hs[0].Name != "-7" || hs[0].Mode() != driver.Shared {

@@ -104,7 +104,7 @@ func (a *Advisory) strangers(ctx context.Context, q *inquiry, prefix string) (hs
 	}
 	for _, b := range q.holders {
 		for k, shared := range b.keys {
-			h := driver.Holder{Name: prefix, State: driver.Held, Units: 1, Capacity: 1, Note: "no client of dibs that answers: " + b.String()}
+			h := driver.Holder{Name: prefix, State: driver.Held, Units: 1, Capacity: 1, Note: "no client of dibs that answers: " + b.String(), Foreign: true}
 			if shared {
 				h.Capacity = driver.Unlimited
 			}

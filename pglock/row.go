@@ -113,6 +113,7 @@ func (r *row) holder(now, end int64) *driver.Holder {
 	h := &driver.Holder{
 		Name: r.Name, State: r.state(), Token: uint64(r.Token), Fence: uint64(r.Fence), Units: r.Units, Capacity: r.Capacity,
 		Age: span(now - r.Since), Left: span(max(end-now, 0)), TTL: span(r.TTL), Note: r.Note,
+		Foreign: string(r.ID) == stranger,
 	}
 	if r.is(driver.Waiting) {
 		h.Place = uint64(r.Seq)

@@ -208,6 +208,9 @@ func (c *Cluster) List(ctx context.Context, prefix string) iter.Seq2[driver.Hold
 			yield(driver.Holder{}, err)
 			return
 		}
+		if c.base.keys.plain && !slices.Contains(names, prefix) && !c.named(prefix).listStranger(ctx, prefix, yield) {
+			return
+		}
 		for _, name := range names {
 			if !c.named(name).listNames(ctx, []string{name}, yield) {
 				return

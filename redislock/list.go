@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -26,6 +27,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder
 			yield(driver.Holder{}, err)
 			return
 		}
+		if s.keys.plain && !slices.Contains(names, prefix) && !s.listStranger(ctx, prefix, yield) {
+			return
+		}
 		for chunk := range slices.Chunk(names, listCount) {
 			if !s.listNames(ctx, chunk, yield) {
 				return
@@ -47,6 +51,51 @@ func (s *Store) listNames(ctx context.Context, names []string, yield func(driver
 		}
 	}
 	return true
+}
+
+// listStranger yields the program that has name and is no client of the store, of a
+// plain layout that knows nothing of name: any key of the server may be a lock, so
+// that only who asks for one by its name is told. What is no name, or not this
+// user's to read, is nobody's.
+func (s *Store) listStranger(ctx context.Context, name string, yield func(driver.Holder, error) bool) bool {
+	if driver.CheckName(name) != nil {
+		return true
+	}
+	var found *driver.Holder
+	var failed error
+	s.listNames(ctx, []string{name}, func(h driver.Holder, err error) bool {
+		found, failed = &h, err
+		return true
+	})
+	if failed == nil && found == nil {
+		found, failed = s.forEver(ctx, name)
+	}
+	switch {
+	case errors.Is(failed, driver.ErrRejected):
+		return true
+	case failed != nil:
+		return yield(driver.Holder{}, failed)
+	}
+	return found == nil || yield(*found, nil)
+}
+
+// forEver is a key of another program at name that has no time to live: no claim is
+// granted while it is there.
+func (s *Store) forEver(ctx context.Context, name string) (*driver.Holder, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	left, err := s.link.do(ctx, func(b rueidis.Builder) rueidis.Completed { return b.Pttl().Key(name).Build() }).AsInt64()
+	switch {
+	case err != nil:
+		return nil, s.failed(ctx, name, err)
+	case left != -1:
+		return nil, nil
+	}
+	return &driver.Holder{
+		Name: name, State: driver.Held, Units: 1, Capacity: 1, Foreign: true,
+		Note: "a program that is not dibs, by a key without a time to live",
+	}, nil
 }
 
 func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holder, error) bool) bool {

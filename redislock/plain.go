@@ -21,8 +21,8 @@ import (
 // no string, is an ErrRejected and is not waited for.
 //
 // It is a driver.Batcher, LossFeed, Lister and Revoker and has Records. It lists
-// what was locked through it, and a stranger only while its lock stands in the
-// place of such a one.
+// what was locked through it, and another program's lock if its name is all of the
+// prefix, or its lock stands in the place of one of ours.
 type Plain struct{ s *Store }
 
 // Facts tells what the store promises.
@@ -55,7 +55,7 @@ func (p *Plain) Revoke(ctx context.Context, r driver.Revocation) error { return 
 // Losses is Store.Losses.
 func (p *Plain) Losses(ctx context.Context) (<-chan driver.Loss, error) { return p.s.Losses(ctx) }
 
-// List is Store.List.
+// List is Store.List, and yields another program's lock whose name is prefix too.
 func (p *Plain) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder, error] {
 	return p.s.List(ctx, prefix)
 }

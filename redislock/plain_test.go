@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,44 @@ func TestBrokenByAnother(t *testing.T) {
 	}
 }
 
+// Another program's lock is listed for whoever asks for its name, with what is known
+// of it, and spoils no list of others.
+func TestAnothersLockIsListed(t *testing.T) {
+	r := servers.Redis(t)
+	s := open(t, r.Addr(), "layout=plain")
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("lock/ours", time.Minute))
+	defer drivertest.MustRelease(t, s, m)
+	for _, set := range [][]any{
+		{"SET", "lock", "x", "PX", "600000"}, {"SET", "lock/", "for ever"}, {"HSET", "lock/o", "x", "y"}, {"HSET", "lock/ou", "x", "y"}, {"PEXPIRE", "lock/ou", "600000"},
+	} {
+		do(t, r, set...)
+	}
+	list := func(prefix string) (found []string) {
+		for h, err := range s.(driver.Lister).List(t.Context(), prefix) {
+			if err != nil {
+				t.Errorf("list %q: %v", prefix, err)
+			}
+			if h.Foreign != (h.Name != m.Name) || h.Foreign && (h.Token != 0 || h.Age != 0) || h.Name == "lock" && h.Left < 9*time.Minute {
+				t.Errorf("list %q: %+v", prefix, h)
+			}
+			found = append(found, h.Name)
+		}
+		return found
+	}
+	for prefix, want := range map[string][]string{
+		"lock": {"lock", "lock/ours"}, "loc": {"lock/ours"}, "": {"lock/ours"}, "lock/": {"lock/", "lock/ours"},
+		"lock/o": {"lock/o", "lock/ours"}, "lock/ou": {"lock/ours"}, "lock/ours": {"lock/ours"}, "none": nil,
+	} {
+		if got := list(prefix); !slices.Equal(got, want) {
+			t.Errorf("list %q: got %q, want %q", prefix, got, want)
+		}
+	}
+	_, err := s.Acquire(t.Context(), drivertest.Mutex("lock", time.Minute))
+	if want := `"lock" is held by a program that is not dibs`; !errors.Is(err, driver.ErrHeld) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // What will not end by itself, or is no lock at all, is reported and not waited
 // for; a lock that another releases is had within a poll.
 func TestWaitingForAnother(t *testing.T) {
@@ -77,5 +116,38 @@ func TestWaitingForAnother(t *testing.T) {
 	}
 	if v := do(t, r, "GET", "c"); v != nil {
 		t.Errorf("released, and the key has %v", v)
+	}
+}
+
+// So it is where the lock is on one of several servers, or on most of them.
+func TestAnothersLockIsListedOfSeveralServers(t *testing.T) {
+	t.Parallel()
+	quorum, cluster := servers.Redises(t, 3), servers.Cluster(t, 3)
+	stores := map[string]driver.Store{
+		"quorum":  newQuorum(t, addrsOf(quorum), "layout=plain").open(t),
+		"cluster": openURL(t, "redis-cluster://"+strings.Join(cluster.Addrs(), ",")+"/?layout=plain"),
+	}
+	for _, r := range quorum[:2] {
+		do(t, r, "SET", "lock", "x", "PX", "600000")
+	}
+	for _, addr := range cluster.Addrs() { // the others say that the key is elsewhere
+		c, err := servers.DialRESP(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Do("SET", "lock", "x", "PX", "600000")
+		c.Close()
+	}
+	for name, s := range stores {
+		var found []driver.Holder
+		for h, err := range s.(driver.Lister).List(t.Context(), "lock") {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			found = append(found, h)
+		}
+		if len(found) != 1 || found[0].Name != "lock" || !found[0].Foreign || found[0].Age != 0 || found[0].Left < 9*time.Minute {
+			t.Errorf("%s: listed: %+v", name, found)
+		}
 	}
 }

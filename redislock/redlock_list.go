@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -27,19 +28,32 @@ func (s *Redlock) List(ctx context.Context, prefix string) iter.Seq2[driver.Hold
 			yield(driver.Holder{}, err)
 			return
 		}
-		for some := range slices.Chunk(names, listCount) {
-			all, err := s.look(ctx, some)
-			if err != nil {
-				yield(driver.Holder{}, err)
+		if s.keys.plain && !slices.Contains(names, prefix) && driver.CheckName(prefix) == nil { // see Store.listStranger
+			all, err := s.look(ctx, []string{prefix})
+			if !errors.Is(err, driver.ErrRejected) && !yieldBallots(all, err, yield) {
 				return
 			}
-			for _, a := range all {
-				if h := a.holder(); h != nil && !yield(*h, nil) {
-					return
-				}
+		}
+		for some := range slices.Chunk(names, listCount) {
+			if all, err := s.look(ctx, some); !yieldBallots(all, err, yield) {
+				return
 			}
 		}
 	}
+}
+
+// yieldBallots yields what look found, and tells whether to go on.
+func yieldBallots(all []*ballots, err error, yield func(driver.Holder, error) bool) bool {
+	if err != nil {
+		yield(driver.Holder{}, err)
+		return false
+	}
+	for _, a := range all {
+		if h := a.holder(); h != nil && !yield(*h, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // list returns the names that begin with prefix and that some node knows, sorted.

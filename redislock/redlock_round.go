@@ -73,7 +73,7 @@ func (b *ballot) readHolder(name string, f *fields) {
 	b.closed, b.id = f.span(), f.text()
 	h := &driver.Holder{Name: name, State: driver.State(f.number())}
 	h.Token = f.number()
-	h.Fence = h.Token
+	h.Fence, h.Foreign = h.Token, h.Token == 0
 	h.Units = int(f.number())
 	h.Capacity = h.Units
 	h.Age, h.Left, h.TTL, h.Note = f.span(), f.span(), f.span(), f.text()

@@ -112,6 +112,8 @@ func (f *fields) holder(name string) *driver.Holder {
 	}
 	if h.State == driver.Waiting {
 		h.Place, h.Token = h.Token, 0
+	} else {
+		h.Foreign = h.Token == 0
 	}
 	return h
 }

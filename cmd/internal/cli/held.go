@@ -29,6 +29,9 @@ func inTheWay(now time.Time, e *dibs.HeldError) string {
 // holding says who, since when, and what for.
 func holding(now time.Time, h *dibs.Holder) string {
 	note := printable(h.Note)
+	if h.Foreign {
+		return orDash(note) + heldSince(now, h, " ")
+	}
 	name, work := "another", note
 	if m := who.FindStringSubmatch(note); m != nil {
 		name, work = m[1], m[2]
@@ -37,6 +40,22 @@ func holding(now time.Time, h *dibs.Holder) string {
 		work = ": " + work
 	}
 	return fmt.Sprintf("%s %s%s", name, since(now, h.Age), work)
+}
+
+// heldSince is sep and since when h is held, if that is known.
+func heldSince(now time.Time, h *dibs.Holder, sep string) string {
+	if h.Foreign && h.Age == 0 {
+		return ""
+	}
+	return sep + since(now, h.Age)
+}
+
+// leftOf is how much is left of h's time, if that is known.
+func leftOf(h *dibs.Holder) string {
+	if h.Foreign && h.Left == 0 {
+		return ""
+	}
+	return short(h.Left)
 }
 
 // full says how many units of a key are held, if that is why one of slots units of
@@ -81,8 +100,11 @@ func prospects(e *dibs.HeldError) string {
 		return ""
 	}
 	var parts []string
-	switch h.State {
-	case driver.Held, driver.Handed:
+	switch {
+	case h.Foreign && h.Left == 0:
+	case h.Foreign:
+		parts = append(parts, fmt.Sprintf("expires in %s unless it is extended", short(h.Left)))
+	case h.State == driver.Held, h.State == driver.Handed:
 		parts = append(parts, fmt.Sprintf("renews every %s, expires in %s if it stops", short(h.TTL/3), short(h.Left)))
 	default:
 		parts = append(parts, fmt.Sprintf("ends in %s", short(h.Left)))

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -23,7 +24,8 @@ quotes.
 
 With --json there is a line for each key, an object with: key, state, holders,
 waiters (in the order of the line); of each state, mode, units, capacity, fence,
-token (strings), age_ms, expires_in_ms, ttl_ms, place (of a waiter), note.`,
+token (strings), age_ms, expires_in_ms, ttl_ms, place (of a waiter), note,
+foreign (of a program that is not dibs).`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern := ""
@@ -103,7 +105,7 @@ func table(w io.Writer, all []keyStatus) error {
 		}
 		for _, c := range claims {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", cell(k.Key), trim(orDash(printable(c.Note)), noteWidth),
-				c.State, modeOf(c), short(c.holder.Age), short(c.holder.Left), orDash(c.Fence), len(k.Waiters))
+				c.State, modeOf(c), ageOf(c, 0), orDash(leftOf(&c.holder)), orDash(c.Fence), len(k.Waiters))
 		}
 	}
 	return t.Flush()
@@ -115,6 +117,14 @@ func cell(key string) string {
 		return quote(key)
 	}
 	return key
+}
+
+// ageOf is how old a claim is, in whole units, if that is known.
+func ageOf(c claimStatus, unit time.Duration) string {
+	if c.Foreign && c.holder.Age == 0 {
+		return "-"
+	}
+	return short(c.holder.Age.Truncate(unit))
 }
 
 func orDash(s string) string {

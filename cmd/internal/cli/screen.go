@@ -88,8 +88,7 @@ func lines(w io.Writer, all []keyStatus) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tSTATE\tMODE\tAGE\tEXPIRES\tFENCE\tHOLDER")
 	row := func(key, state string, c claimStatus) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(key), state, modeOf(c), short(c.holder.Age.Truncate(time.Second)),
-			short(c.holder.Left), orDash(c.Fence), orDash(printable(c.Note)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(key), state, modeOf(c), ageOf(c, time.Second), orDash(leftOf(&c.holder)), orDash(c.Fence), orDash(printable(c.Note)))
 	}
 	for _, k := range all {
 		for _, c := range k.Holders {

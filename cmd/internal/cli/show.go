@@ -62,14 +62,23 @@ func describe(w io.Writer, now time.Time, k keyStatus) error {
 	fmt.Fprintf(w, "%s\n", quote(k.Key))
 	for _, c := range k.Holders {
 		h := c.holder
-		fmt.Fprintf(w, "  %s: %s\n    %s, %s, expires in %s", c.State, orDash(printable(c.Note)), modeOf(c), since(now, h.Age), short(h.Left))
-		if h.State == driver.Held {
+		fmt.Fprintf(w, "  %s: %s\n    %s%s", c.State, orDash(printable(c.Note)), modeOf(c), heldSince(now, &h, ", "))
+		if left := leftOf(&h); left != "" {
+			fmt.Fprintf(w, ", expires in %s", left)
+		}
+		switch {
+		case h.Foreign && h.Left > 0:
+			fmt.Fprint(w, " unless extended")
+		case !h.Foreign && h.State == driver.Held:
 			fmt.Fprintf(w, " unless renewed (ttl %s)", short(h.TTL))
 		}
 		if c.Fence != "" {
 			fmt.Fprintf(w, ", fence %s", c.Fence)
 		}
-		fmt.Fprintf(w, ", token %s\n", c.Token)
+		if c.Token != "" {
+			fmt.Fprintf(w, ", token %s", c.Token)
+		}
+		fmt.Fprintln(w)
 	}
 	for i, c := range k.Waiters {
 		fmt.Fprintf(w, "  waiting, %d in line: %s\n    %s, %s\n", i+1, orDash(printable(c.Note)), modeOf(c), since(now, c.holder.Age))

@@ -35,6 +35,8 @@ type claimStatus struct {
 	TTL   int64  `json:"ttl_ms"`
 	Place string `json:"place,omitempty"` // of a waiter; never used again on its key
 	Note  string `json:"note"`
+	// Of a program that is not dibs; an age_ms or expires_in_ms of 0 is then unknown.
+	Foreign bool `json:"foreign,omitempty"`
 
 	holder dibs.Holder
 }
@@ -43,7 +45,7 @@ func newClaimStatus(h dibs.Holder) claimStatus {
 	c := claimStatus{
 		State: h.State.String(), Mode: h.Mode().String(), Units: h.Units,
 		Age: h.Age.Milliseconds(), Left: h.Left.Milliseconds(), TTL: h.TTL.Milliseconds(),
-		Note: h.Note, holder: h,
+		Note: h.Note, Foreign: h.Foreign, holder: h,
 	}
 	if h.Mode() == driver.Counted {
 		c.Of = h.Capacity

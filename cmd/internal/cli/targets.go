@@ -40,7 +40,7 @@ func (u *unlocker) targets(ctx context.Context, q *question) ([]unlocked, error)
 func (u *unlocker) target(k keyStatus) (unlocked, error) {
 	if !u.token.given {
 		hint := ""
-		if len(k.Holders) > 0 {
+		if len(k.Holders) > 0 && k.Holders[0].Token != "" {
 			hint = "\nfor example: dibs force-unlock " + shellWord(k.Key) + " --token " + k.Holders[0].Token
 		}
 		return unlocked{}, usagef("--token is missing: it says which claim, so that no other is hit; nothing was done\n%s%s", present(k), hint)

@@ -82,7 +82,9 @@ func (w *watch) agedLocked(now time.Time, e *dibs.HeldError) *dibs.HeldError {
 	}
 	passed := now.Sub(w.heard)
 	aged, holder := *e, *e.Holder
-	holder.Age += passed
+	if !holder.Foreign || holder.Age > 0 {
+		holder.Age += passed
+	}
 	holder.Left = max(holder.Left-passed, 0)
 	aged.Holder = &holder
 	return &aged
