@@ -1,11 +1,13 @@
 package redislock_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dibslock/dibs"
 	"github.com/dibslock/dibs/driver"
 	"github.com/dibslock/dibs/drivertest"
 	"github.com/dibslock/dibs/internal/servers"
@@ -67,6 +69,58 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	do(t, r, "CONFIG", "SET", "maxmemory", "0")
 	drivertest.MustAcquire(t, s, other)
+}
+
+// A server without memory refuses asks and hands over: who waits gets the name, and
+// can hold it and give it back.
+func TestHandOverOutOfMemory(t *testing.T) {
+	t.Parallel()
+	r := servers.Redis(t)
+	held, refused := make(chan struct{}, 100), make(chan struct{}, 100)
+	var clients [2]*dibs.Client
+	for i := range clients {
+		c, err := dibs.Open(t.Context(), "redis://"+r.Addr(), &dibs.Options{
+			Settings: dibs.Settings{TTL: 5 * time.Second},
+			Hooks: dibs.Hooks{
+				Waiting:  func(context.Context, dibs.AcquireInfo, *dibs.HeldError) { held <- struct{}{} },
+				Retrying: func(context.Context, dibs.AcquireInfo, error) { refused <- struct{}{} },
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		clients[i] = c
+	}
+	first, err := clients[0].Mutex("name").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := make(chan error)
+	go func() { // ends with its Lock
+		lease, err := clients[1].Mutex("name").Lock(t.Context())
+		if err == nil {
+			err = lease.Validate(t.Context())
+		}
+		if err == nil {
+			err = lease.Release(t.Context())
+		}
+		locked <- err
+	}()
+	<-held
+	do(t, r, "CONFIG", "SET", "maxmemory", "1")
+	<-refused
+	if err := first.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-locked; err != nil {
+		t.Errorf("who waited: %v", err)
+	}
+	do(t, r, "CONFIG", "SET", "maxmemory", "0")
 }
 
 // A server that evicts loses locks, under every such policy, and their holders
