@@ -211,11 +211,13 @@ func (c *Cluster) List(ctx context.Context, prefix string) iter.Seq2[driver.Hold
 		if c.base.keys.plain && !slices.Contains(names, prefix) && !c.named(prefix).listStranger(ctx, prefix, yield) {
 			return
 		}
+		var broken []error
 		for _, name := range names {
-			if !c.named(name).listNames(ctx, []string{name}, yield) {
+			if !c.named(name).listNames(ctx, []string{name}, yield, &broken) {
 				return
 			}
 		}
+		tellBroken(broken, yield)
 	}
 }
 

@@ -30,7 +30,9 @@ var replies = map[string]struct {
 	hint  string
 }{
 	"WRONGTYPE":   {rejected, "another program uses the key; give one of the two another prefix"},
-	"FOREIGN":     {rejected, "delete the key if its owner is gone"}, // plain.lua's own
+	"NOMARK":      {rejected, "another program has written to it: give one of the two another prefix, or delete the key"}, // the scripts' own
+	"PARTLY":      {unknown, "a step failed when it had changed something"},                                               // the scripts' own
+	"FOREIGN":     {rejected, "delete the key if its owner is gone"},                                                      // plain.lua's own
 	"NOPERM":      {denied, "the user may not do this; see the ACL in docs/stores/redis.md"},
 	"NOAUTH":      {denied, "the server wants a password"},
 	"WRONGPASS":   {denied, "the user or the password is wrong"},

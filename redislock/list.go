@@ -19,7 +19,8 @@ const (
 )
 
 // List yields who holds and who waits. The names are those that are there while
-// it scans the server's keys, all of them; each name is as of one instant.
+// it scans the server's keys, all of them; each name is as of one instant. A name
+// whose keys hold something else spoils no other: the error comes last.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder, error] {
 	return func(yield func(driver.Holder, error) bool) {
 		names, err := s.scan(ctx, s.link, s.keys.names(prefix), s.keys.nameOf)
@@ -30,23 +31,33 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[driver.Holder
 		if s.keys.plain && !slices.Contains(names, prefix) && !s.listStranger(ctx, prefix, yield) {
 			return
 		}
+		var broken []error
 		for chunk := range slices.Chunk(names, listCount) {
-			if !s.listNames(ctx, chunk, yield) {
+			if !s.listNames(ctx, chunk, yield, &broken) {
 				return
 			}
 		}
+		tellBroken(broken, yield)
 	}
 }
 
-// listNames yields who has some names, and tells whether to go on.
-func (s *Store) listNames(ctx context.Context, names []string, yield func(driver.Holder, error) bool) bool {
+// tellBroken ends a listing by the names of which nothing could be told.
+func tellBroken(broken []error, yield func(driver.Holder, error) bool) {
+	if len(broken) > 0 {
+		yield(driver.Holder{}, errors.Join(broken...))
+	}
+}
+
+// listNames yields who has some names, adds to broken why that can't be told of
+// others, and tells whether to go on.
+func (s *Store) listNames(ctx context.Context, names []string, yield func(driver.Holder, error) bool, broken *[]error) bool {
 	all, err := s.evalAll(ctx, listScript, "", len(names), s.on(nil, names...), []string{strconv.Itoa(len(names))})
 	if err != nil {
 		yield(driver.Holder{}, err)
 		return false
 	}
 	for i, name := range names {
-		if !yieldHolders(name, all[i], yield) {
+		if !yieldHolders(name, all[i], yield, broken) {
 			return false
 		}
 	}
@@ -66,7 +77,7 @@ func (s *Store) listStranger(ctx context.Context, name string, yield func(driver
 	s.listNames(ctx, []string{name}, func(h driver.Holder, err error) bool {
 		found, failed = &h, err
 		return true
-	})
+	}, new([]error))
 	if failed == nil && found == nil {
 		found, failed = s.forEver(ctx, name)
 	}
@@ -98,13 +109,20 @@ func (s *Store) forEver(ctx context.Context, name string) (*driver.Holder, error
 	}, nil
 }
 
-func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holder, error) bool) bool {
+func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holder, error) bool, broken *[]error) bool {
 	rows, err := all.ToArray()
 	if err != nil {
 		yield(driver.Holder{}, err)
 		return false
 	}
 	f := &fields{rest: rows}
+	if len(rows) == 2 {
+		if word, _ := rows[0].ToString(); word == "failed" {
+			text, _ := rows[1].ToString()
+			*broken = append(*broken, reply(name, text))
+			return true
+		}
+	}
 	for range rows {
 		h := f.holder(name)
 		if f.err != nil {

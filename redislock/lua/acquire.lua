@@ -51,18 +51,22 @@ if not J then
         end
       end
     elseif type(v) == 'table' then
-      all[i], slow = {'failed', v.err}, slow - 1
+      v = false -- the rules find out why
     end
   end
   if token > first then
-    local last = string.format('%d', token - 1)
-    local mark = redis.call('SET', M, last, 'GET')
-    if mark and first <= mark + 0 then -- the clock is behind: as if nothing had been tried
-      redis.call('SET', M, mark)
+    local mark = try('SET', M, string.format('%d', token - 1), 'GET')
+    -- The clock is behind, or that is no mark: as if nothing had been tried.
+    if mark and not (type(mark) == 'string' and first > (tonumber(mark) or first)) then
+      if type(mark) == 'string' then redis.call('SET', M, mark) end
       for i = 1, count do
         if type(all[i]) == 'number' then
-          redis.call('DEL', KEYS[i + 1])
-          all[i], slow = nil, slow + 1
+          local undone = try('DEL', KEYS[i + 1])
+          if type(undone) == 'table' then
+            all[i] = {'failed', 'PARTLY ' .. undone.err}
+          else
+            all[i], slow = nil, slow + 1
+          end
         end
       end
     end
@@ -93,9 +97,9 @@ if not J then
     end
     if first < ends + 0 and lasts <= tail + 0 and string.sub(v, at, at + length - 1) ~= id then
       local number = s .. string.sub('00000' .. us, -6)
-      local mark = redis.call('SET', M, number, 'GET')
-      if mark and first <= mark + 0 then
-        redis.call('SET', M, mark)
+      local mark = try('SET', M, number, 'GET')
+      if mark and not (type(mark) == 'string' and first > (tonumber(mark) or first)) then -- as above
+        if type(mark) == 'string' then redis.call('SET', M, mark) end
       else
         local l, p = key .. ':l', key .. ':p'
         if granted then
@@ -105,22 +109,25 @@ if not J then
         end
         local place = 'q' .. string.format('%d', lasts) .. ' ' .. number .. ' ' .. number .. ' ' .. string.sub(ARGV[4], to) .. r
         local waits = {'waits ' .. s .. ' ' .. us, number, v}
-        if redis.call('RPUSH', l, id) == 1 then -- a new line
+        local length = try('RPUSH', l, id)
+        if length == 1 then try('DEL', p) end -- a new line
+        local put = type(length) == 'number' and try('HSETNX', p, id, place)
+        if put == 1 and length == 1 then
           local ms = string.format('%d', math.ceil(tail / 1000))
-          redis.call('DEL', p)
-          redis.call('HSET', p, id, place)
-          redis.call('PEXPIREAT', l, ms)
-          redis.call('PEXPIREAT', p, ms)
-          return waits
+          local ends = {try('PEXPIREAT', l, ms), try('PEXPIREAT', p, ms)}
+          for _, e in ipairs(ends) do
+            if type(e) == 'table' then return {'failed', 'PARTLY ' .. e.err} end
+          end
         end
-        if redis.call('HSETNX', p, id, place) == 1 then return waits end
-        redis.call('RPOP', l) -- it has a place already
+        if put == 1 then return waits end
+        if put then redis.call('RPOP', l) end -- it has a place already, or there can be none
       end
     end
   end
 end
 --#lib
 local function ask(i)
+  wrote = false
   local c, n = request(ARGV[2 * i]), load(KEYS[i + 1], ARGV[2 * count + (count == 1 and 2 or 1) + i], count == 1 and v)
   local refused, queues = judge(n, c)
   if not refused then
@@ -134,7 +141,7 @@ end
 for i = 1, count do
   if not all[i] then
     local ok, r = pcall(ask, i) -- a key that holds something else spoils no other claim
-    all[i] = ok and r or {'failed', type(r) == 'table' and r.err or tostring(r)}
+    all[i] = ok and r or {'failed', fault(r, KEYS[i + 1])}
   end
 end
 return count == 1 and all[1] or all

@@ -44,6 +44,28 @@ local call, try = redis.call, redis.pcall
 T = T or call('TIME')
 local now = T[1] * 1000000 + T[2]
 
+-- write is call, and notes that this step has changed something.
+local wrote = false
+local function write(...)
+  local r = call(...)
+  wrote = true
+  return r
+end
+
+-- fault is why a step about the name at key has failed, as the text of an error
+-- reply: it names the key that holds something else than it should. A step that has
+-- changed something before it failed is certain of nothing.
+local function fault(r, key)
+  local text = type(r) == 'table' and r.err or tostring(r)
+  if string.find(text, '^WRONGTYPE Operation') then
+    if type(try('GET', key)) ~= 'table' then
+      key = key .. (type(try('LINDEX', key .. ':l', 0)) == 'table' and ':l' or ':p')
+    end
+    text = 'WRONGTYPE the key ' .. key .. ' holds something else than what belongs to a lock'
+  end
+  return wrote and 'PARTLY ' .. text or text
+end
+
 local function digits(x) return string.format('%d', x) end -- a whole number below 2^53; '%.0f' takes twice as long
 local function millis(x) return digits(math.ceil(x / 1000)) end
 
@@ -58,28 +80,30 @@ end
 -- state can expire with nobody watching.
 local function number()
   local new = T[1] .. string.format('%06d', T[2])
-  local mark = call('SET', M, new, 'GET')
-  if mark and not less(mark, new) then
-    call('SET', M, mark)
-    call('INCR', M)
-    new = call('GET', M)
+  local mark = try('SET', M, new, 'GET')
+  if not mark then return new end
+  local number = type(mark) == 'string' and string.find(mark, '^%d+$')
+  if number and less(mark, new) then return new end
+  if type(mark) == 'string' then call('SET', M, mark) end
+  if not number or type(try('INCR', M)) == 'table' then
+    error({err = type(mark) == 'table' and not string.find(mark.err, '^WRONGTYPE') and mark.err or 'NOMARK the key ' .. M .. ' holds no number from which tokens can be drawn'})
   end
-  return new
+  return call('GET', M)
 end
 
--- tell publishes to the client that has claim h. It does not matter whether it
--- arrives, nor whether this user may publish: what is published is a hint.
+-- tell publishes to the client that has claim h, when n is saved. It does not matter
+-- whether it arrives, nor whether this user may publish: what is published is a hint.
 local function tell(n, h, what)
-  if h[CHAN] ~= '' then try('PUBLISH', h[CHAN], what .. ' ' .. #h[ID] .. ' ' .. h[ID] .. n.key) end
+  if h[CHAN] ~= '' then table.insert(n.told, {'PUBLISH', h[CHAN], what .. ' ' .. #h[ID] .. ' ' .. h[ID] .. n.key}) end
 end
 
--- log writes to the journal what happened to h.
+-- log writes to the journal what happened to h, when n is saved.
 local function log(n, kind, h, revocation)
   if not J then return end
   local r = revocation or {now = 0, reason = ''}
   local took = (kind == 1 or kind == 2) and h[TOOK] or 0
-  try('XADD', J, 'MAXLEN', '~', JOURNAL, '0-*', 'at', digits(now), 'kind', kind, 'name', n.name, 'token', h[TOKEN],
-    'fence', h[FENCE], 'units', h[UNITS], 'capacity', h[CAP], 'took', took, 'now', r.now, 'note', h[NOTE], 'reason', r.reason)
+  table.insert(n.told, {'XADD', J, 'MAXLEN', '~', JOURNAL, '0-*', 'at', digits(now), 'kind', kind, 'name', n.name, 'token', h[TOKEN],
+    'fence', h[FENCE], 'units', h[UNITS], 'capacity', h[CAP], 'took', took, 'now', r.now, 'note', h[NOTE], 'reason', r.reason})
 end
 local GRANTS, HANDS, RELEASES, EXPIRES, REVOKES = 1, 2, 3, 4, 5
 
@@ -136,7 +160,7 @@ end
 
 -- load reads the state of the name at key, which is v if that is known.
 local function load(key, name, v)
-  local n = {key = key, name = name, claims = {}, took = 0, gen = '', line = 0, tail = 0, places = {}}
+  local n = {key = key, name = name, claims = {}, took = 0, gen = '', line = 0, tail = 0, places = {}, told = {}}
   v = v or call('GET', key)
   if not v then return n end
   local form = string.sub(v, 1, 1)
@@ -170,21 +194,20 @@ end
 -- tomb is how long a death is remembered for the next grant.
 local function tomb(h) return math.max(2000000, math.min(h[TTL], 60000000)) end
 
--- save writes n if it was changed. It lives until nothing of it matters.
-local function save(n)
-  if not n.dirty then return end
+-- keep writes n. It lives until nothing of it matters.
+local function keep(n)
   if #n.claims == 0 and n.line == 1 and not call('LINDEX', n.key .. ':l', 0) then
     n.line, n.tail = 0, 0 -- whoever was handed the name last has died
   end
   if #n.claims == 0 and n.line == 0 and n.took <= now then
-    if n.stored then call('DEL', n.key) end
+    if n.stored then write('DEL', n.key) end
     return
   end
   local far, h = math.max(n.took, n.tail), n.claims[1]
   if n.line == 1 and n.took == 0 and #n.claims == 1 and raws[h] and h[DIED] == 0 and (h[STATE] == HELD or h[STATE] == HANDED) then
     local v = string.format('h%d %d %d %d %d %d f%s %d ', h[UNTIL], n.tail, h[GRANTED], h[HEARD], h[STATE], h[TOOK],
       string.sub(h[TOKEN], 1, -7), string.sub(h[TOKEN], -6) + 0) .. raws[h]
-    call('SET', n.key, v, 'PXAT', millis(math.max(far, h[UNTIL] + tomb(h))))
+    write('SET', n.key, v, 'PXAT', millis(math.max(far, h[UNTIL] + tomb(h))))
     return
   end
   local s = {'d2', n.took, n.gen, n.line, n.tail}
@@ -194,7 +217,13 @@ local function save(n)
     if h[STATE] ~= KEPT or h[DIED] == 1 then last = last + tomb(h) end
     if last > far then far = last end
   end
-  call('SET', n.key, cmsgpack.pack(s), 'PXAT', millis(far))
+  write('SET', n.key, cmsgpack.pack(s), 'PXAT', millis(far))
+end
+
+-- save writes n if it was changed, and then tells of that.
+local function save(n)
+  if n.dirty then keep(n) end
+  for _, m in ipairs(n.told) do try(unpack(m)) end
 end
 
 local function remove(n, h)

@@ -60,8 +60,8 @@ end
 -- leave takes the place with this ID out of the line.
 local function leave(n, id)
   if n.line == 1 and place(n, id) then
-    call('HDEL', n.key .. ':p', id)
-    call('LREM', n.key .. ':l', 1, id)
+    write('HDEL', n.key .. ':p', id)
+    write('LREM', n.key .. ':l', 1, id)
     n.places[id] = false
   end
 end
@@ -70,8 +70,8 @@ end
 local function patient(n, p)
   if p[UNTIL] <= n.tail then return end
   n.tail, n.dirty = p[UNTIL] + p[PATIENCE] / 2, true
-  call('PEXPIREAT', n.key .. ':l', millis(n.tail))
-  call('PEXPIREAT', n.key .. ':p', millis(n.tail))
+  write('PEXPIREAT', n.key .. ':l', millis(n.tail))
+  write('PEXPIREAT', n.key .. ':p', millis(n.tail))
 end
 
 -- refresh makes p wait for patience from now; it never shortens. What would
@@ -80,7 +80,7 @@ local function refresh(n, p, patience)
   if now + patience - p[UNTIL] <= patience / 16 then return end
   if patience ~= p[PATIENCE] then raws[p] = nil end
   p[UNTIL], p[PATIENCE] = now + patience, patience
-  call('HSET', n.key .. ':p', p[ID], fold(p))
+  write('HSET', n.key .. ':p', p[ID], fold(p))
   patient(n, p)
 end
 
@@ -104,16 +104,11 @@ local function promote(n)
   n.head = nil
   while n.line == 1 do
     local id = n.first
-    local popped = id == nil and #n.claims == 0 and dead < MAXDEAD -- whoever is first fits, or is dead
-    if popped then
-      id = call('LPOP', n.key .. ':l')
-    elseif id == nil then
-      id = call('LINDEX', n.key .. ':l', 0)
-    end
+    if id == nil then id = call('LINDEX', n.key .. ':l', 0) end
     n.first = nil
     if not id then -- also if eviction has left the hash behind, whose places would never be handed anything
       n.line, n.tail, n.dirty, n.bare = 0, 0, true, true
-      call('DEL', n.key .. ':p')
+      write('DEL', n.key .. ':p')
       return
     end
     local p = place(n, id)
@@ -123,12 +118,15 @@ local function promote(n)
       n.head = p
       return
     end
-    if not popped then call('LPOP', n.key .. ':l') end
-    call('HDEL', n.key .. ':p', id)
+    local lives, number
+    if alive then
+      lives, number = math.min(HANDOVER, p[UNTIL] - now), p[TOKEN]
+      grant(n, p, HANDED, lives) -- which may fail, while nothing was changed
+    end
+    write('LPOP', n.key .. ':l')
+    write('HDEL', n.key .. ':p', id)
     n.places[id] = false
     if alive then
-      local lives, number = math.min(HANDOVER, p[UNTIL] - now), p[TOKEN]
-      grant(n, p, HANDED, lives)
       log(n, HANDS, p)
       tell(n, p, 'hand ' .. number .. ' ' .. p[TOKEN] .. ' ' .. p[FENCE] .. ' ' .. digits(lives) .. ' ' .. p[TOOK])
       -- Nothing fits beside it; whether the line is empty is found out later.
@@ -170,17 +168,17 @@ end
 -- queue puts c in line and returns its number.
 local function queue(n, c)
   local l, p = n.key .. ':l', n.key .. ':p'
-  leave(n, c[ID]) -- if it is dead
   c[TOKEN], c[STATE], c[GRANTED], c[UNTIL] = number(), WAITING, now, now + c[PATIENCE]
+  leave(n, c[ID]) -- if it is dead
   if n.line == 0 then
     n.line, n.tail, n.dirty = 1, 0, true
-    if not n.bare then call('DEL', l) end
+    if not n.bare then write('DEL', l) end
   end
-  if call(c[FROM] == '' and 'RPUSH' or 'LPUSH', l, c[ID]) == 1 then
-    if not n.bare then call('DEL', p) end
+  if write(c[FROM] == '' and 'RPUSH' or 'LPUSH', l, c[ID]) == 1 then
+    if not n.bare then write('DEL', p) end
     n.tail = 0 -- the list is new, and has no end yet
   end
-  call('HSET', p, c[ID], fold(c))
+  write('HSET', p, c[ID], fold(c))
   patient(n, c)
   return c[TOKEN]
 end
@@ -243,8 +241,8 @@ local function take(n, c)
     prove(n, h, c[TTL])
     return grants(h)
   end
+  grant(n, c, HELD, c[TTL]) -- which may fail, while nothing was changed
   leave(n, c[ID])
-  grant(n, c, HELD, c[TTL])
   if c[HEARD] == 0 then c[HEARD] = now end
   log(n, GRANTS, c)
   if c[FROM] ~= '' then promote(n) end -- it may have shrunk

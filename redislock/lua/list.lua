@@ -6,13 +6,13 @@
 -- ARGV[1]      how many names there are
 --
 -- Replies  for each name an array of holders (see acquire.lua), each with the
---          number of its place for its token and its state 6 if it waits: claims by token, then places in line.
+--          number of its place for its token and its state 6 if it waits: claims by
+--          token, then places in line; or "failed", message
 local M, J, T = KEYS[1], false, nil
 --#lib
--- What ends here is not written, so nobody is told.
-tell = function() end
-local function list(n)
-  finish(n)
+local function list(i)
+  local n = load(KEYS[i + 1], '')
+  finish(n) -- which is not written, so nobody is told
   local rows = {}
   for _, h in ipairs(n.claims) do rows[#rows + 1] = shown(h) end
   if n.line == 1 then
@@ -32,7 +32,7 @@ local function list(n)
 end
 local all = {}
 for i = 1, tonumber(ARGV[1]) do
-  local ok, n = pcall(load, KEYS[i + 1], '')
-  all[i] = ok and list(n) or {}
+  local ok, r = pcall(list, i)
+  all[i] = ok and r or {'failed', fault(r, KEYS[i + 1])}
 end
 return all

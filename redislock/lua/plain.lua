@@ -24,7 +24,10 @@ local load_, save_ = load, save
 load = function(key, name)
   local n = load_(key, name)
   n.plain = plains[key]
-  n.value = call('GET', n.plain) -- an error if it is no string
+  n.value = try('GET', n.plain)
+  if type(n.value) == 'table' then
+    error({err = string.find(n.value.err, '^WRONGTYPE') and 'WRONGTYPE the key ' .. n.plain .. ' is no string' or n.value.err})
+  end
   local h = n.claims[1]
   if h and n.value ~= h[ID] and now < gone(h) then
     -- Another program has deleted it, or set it anew: that is a release.
@@ -50,8 +53,8 @@ save = function(n)
   if not n.dirty then return end
   local h = n.claims[1]
   if h then
-    call('SET', n.plain, h[ID], 'PXAT', millis(gone(h)))
+    write('SET', n.plain, h[ID], 'PXAT', millis(gone(h)))
   elseif n.value then
-    call('DEL', n.plain)
+    write('DEL', n.plain)
   end
 end

@@ -36,10 +36,14 @@ end
 if ARGV[1] ~= old[2] then return {'stale', old[2]} end
 local t = redis.call('TIME')
 local version = t[1] .. string.format('%06d', t[2])
-local mark = redis.call('SET', M, version, 'GET')
-if mark and not less(mark, version) then
-  redis.call('SET', M, mark)
-  redis.call('INCR', M)
+local mark = redis.pcall('SET', M, version, 'GET')
+local number = type(mark) == 'string' and string.find(mark, '^%d+$')
+if mark and not (number and less(mark, version)) then -- see lib.lua
+  if type(mark) == 'string' then redis.call('SET', M, mark) end
+  if not number or type(redis.pcall('INCR', M)) == 'table' then
+    if type(mark) == 'table' and not string.find(mark.err, '^WRONGTYPE') then return mark end
+    return redis.error_reply('NOMARK the key ' .. M .. ' holds no number from which tokens can be drawn')
+  end
   version = redis.call('GET', M)
 end
 redis.call('SET', R, cmsgpack.pack({'r1', version, name, token, ARGV[4]}), 'PX', ARGV[5])

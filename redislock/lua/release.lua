@@ -38,7 +38,7 @@ if not J then
     if not v then
       all[i], slow = 'nothing', slow - 1
     elseif type(v) == 'table' then
-      all[i], slow = {'failed', v.err}, slow - 1
+      v = false -- the rules find out why
     elseif grace ~= '' and sub(v, 1, #head) == head and (ms < A[3 * i + 1] + 0 or redis.call('PTTL', key) > grace + 0) then
       over[#over + 1] = key
       all[i], slow = 1, slow - 1
@@ -48,23 +48,22 @@ if not J then
       T = T or redis.call('TIME')
       local now = T[1] * 1000000 + T[2]
       local ends, tail, at = string.match(v, '^h(%d+) (%d+) %d+ %d+ %d %d ()')
+      local id, l, p = nil, key .. ':l', key .. ':p'
       local ok, done = pcall(function()
         if string.sub(v, at, at + #head - 1) ~= head or now >= ends + 0 then return false end
-        local l, p = key .. ':l', key .. ':p'
-        local id = redis.call('LPOP', l)
+        id = redis.call('LPOP', l)
         if not id then -- they have left
           redis.call('DEL', key, p)
           return true
         end
-        local place = redis.call('HGET', p, id)
+        local place = get('HGET', p, id)
+        if type(place) == 'table' then return false end
         local dies, waited, length, from
         if place then dies, waited, length, from = string.match(place, '^q(%d+) (%d+) %d+ (%d+) ()') end
         local number = T[1] .. string.sub('00000' .. T[2], -6)
-        local mark = dies and now < dies + 0 and (redis.call('SET', M, number, 'GET') or '0')
-        if not mark or now <= mark + 0 then -- as if nothing had been tried
-          redis.call('LPUSH', l, id)
-          redis.call('PEXPIREAT', l, string.format('%d', math.ceil(tail / 1000)))
-          if mark then redis.call('SET', M, mark) end
+        local mark = dies and now < dies + 0 and (get('SET', M, number, 'GET') or '0')
+        if type(mark) ~= 'string' or not (now > (tonumber(mark) or now)) then
+          if type(mark) == 'string' then redis.call('SET', M, mark) end
           return false
         end
         redis.call('HDEL', p, id)
@@ -79,7 +78,12 @@ if not J then
         end
         return true
       end)
-      if ok and done then all[i], slow = 1, slow - 1 end
+      if ok and done then
+        all[i], slow = 1, slow - 1
+      elseif id then -- as if nothing had been tried
+        redis.call('LPUSH', l, id)
+        redis.call('PEXPIREAT', l, string.format('%d', math.ceil(tail / 1000)))
+      end
     end
   end
   if #over > 0 and redis.call('DEL', unpack(over)) < #over then -- one was given back twice
@@ -94,6 +98,7 @@ if not J then
 end
 --#lib
 local function free(i)
+  wrote = false
   local head, grace = ARGV[3 * i - 1], ARGV[3 * i]
   local s, us, at = string.match(head, '^f(%d+) (%d+) %d+ %d+ %d+ ()')
   local id, token = string.sub(head, at, -2), join(s, us)
@@ -122,7 +127,7 @@ end
 for i = 1, count do
   if not all[i] then
     local ok, r = pcall(free, i) -- a key that holds something else spoils no other claim
-    all[i] = ok and r or {'failed', type(r) == 'table' and r.err or tostring(r)}
+    all[i] = ok and r or {'failed', fault(r, KEYS[i + 1])}
   end
 end
 return count == 1 and all[1] or all

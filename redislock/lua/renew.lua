@@ -59,17 +59,25 @@ end
 local ns = {}
 for _, i in ipairs(slow) do
   local key = KEYS[i + 1]
-  local n = ns[key]
-  if not n then
-    -- A key that holds something else spoils no other claim.
-    local ok, got = pcall(load, key, ARGV[count + 1 + i])
-    n = ok and got or {failed = type(got) == 'table' and got.err or tostring(got)}
-    ns[key] = n
-    if ok then finish(n) end
-  end
-  all[i] = n.failed and {'failed', n.failed} or renew(n, ARGV[i + 1])
+  ns[key] = ns[key] or {name = ARGV[count + 1 + i]}
+  table.insert(ns[key], i)
 end
-for _, n in pairs(ns) do
-  if not n.failed then save(n) end
+-- A key that holds something else spoils no claim on another name, and one of the
+-- line none but places.
+for key, some in pairs(ns) do
+  wrote = false
+  local ok, r = pcall(function()
+    local n = load(key, some.name)
+    finish(n)
+    for _, i in ipairs(some) do
+      local ok, r = pcall(renew, n, ARGV[i + 1])
+      all[i] = ok and r or {'failed', fault(r, key)}
+    end
+    save(n)
+  end)
+  if not ok then
+    local failed = fault(r, key)
+    for _, i in ipairs(some) do all[i] = {'failed', failed} end
+  end
 end
 return all

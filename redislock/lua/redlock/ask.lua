@@ -26,9 +26,9 @@ if not KEYS[4] then
     prev, died = prev or new, died or '0'
     local c, now = prev + 1, T[1] * 1000000 + T[2]
     local held = string.format('h%d ', c)
-    call('SET', key, held .. string.sub(ARGV[3], 3) .. string.format('%d %d 0 %s %s ', now + ARGV[5], now, died, prev) .. ARGV[4])
-    if new then call('ZADD', KEYS[2], T[1] .. '000000', key) end
     if c > node[3] + 0 then call('HSET', KEYS[1], 'hi', string.format('%d', c + AHEAD)) end
+    if new then call('ZADD', KEYS[2], T[1] .. '000000', key) end -- which may fail
+    call('SET', key, held .. string.sub(ARGV[3], 3) .. string.format('%d %d 0 %s %s ', now + ARGV[5], now, died, prev) .. ARGV[4])
     return 'mine ' .. string.sub(held, 2) .. prev .. ' ' .. died
   end
 end

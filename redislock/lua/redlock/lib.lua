@@ -130,7 +130,13 @@ local function closed(n)
   return n.till - now
 end
 
+-- save writes n. What may fail comes first, and does no harm by itself.
 local function save(n)
+  if n.new then call('ZADD', KEYS[2], digits(now), n.key) end
+  if n.c > tonumber(node[3]) then
+    node[3] = n.c + AHEAD
+    call('HSET', KEYS[1], 'hi', digits(node[3]))
+  end
   if n.s == 'f' then
     call('SET', n.key, 'f' .. digits(n.c) .. ' ' .. n.died .. ' ' .. digits(n.since))
     if n.plain and call('GET', n.plain) == n.was then call('DEL', n.plain) end
@@ -143,11 +149,6 @@ local function save(n)
       node[4] = long
       call('HSET', KEYS[1], 'longest', digits(long))
     end
-  end
-  if n.new then call('ZADD', KEYS[2], digits(now), n.key) end
-  if n.c > tonumber(node[3]) then
-    node[3] = n.c + AHEAD
-    call('HSET', KEYS[1], 'hi', digits(node[3]))
   end
 end
 
