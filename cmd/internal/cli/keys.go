@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -52,13 +53,42 @@ func outerKeys(text string) []heldKey {
 // too: a writer that came in between, or other holders, would complete the ring.
 func nested(keys []heldKey, key, store string) error {
 	for _, k := range keys {
-		if k.key != key || k.store != "" && k.store != store || k.pid == os.Getpid() {
+		if k.of(key) && (k.store == "" || k.store == store) {
+			return k.deadlock()
+		}
+	}
+	return nil
+}
+
+// of tells whether k is key in some store, held by an outer run that is not over: a
+// process may have left its tree.
+func (k heldKey) of(key string) bool {
+	return k.key == key && k.pid != os.Getpid() && (k.pid <= 0 || alive(k.pid))
+}
+
+func (k heldKey) deadlock() error {
+	return usagef("%s would deadlock: it is held already by the outer dibs run (pid %d) whose command this is; nothing was run\nuse another key, or run the command without dibs", quote(k.key), k.pid)
+}
+
+// disguised tells whether key may be an outer run's by another spelling of its store.
+func disguised(keys []heldKey, key string) bool {
+	return slices.ContainsFunc(keys, func(k heldKey) bool { return k.of(key) && k.fence != 0 })
+}
+
+// nestedIn is nested for a store that is spelled in another way: what tells is the
+// claim. A fence is a store's own, but not its process beside it: a run has one store.
+func nestedIn(keys []heldKey, status keyStatus) error {
+	for _, k := range keys {
+		if k.fence == 0 || !k.of(status.Key) {
 			continue
 		}
-		if k.pid > 0 && !alive(k.pid) {
-			continue // that run is over: this process left its tree
+		by := fmt.Sprintf("@%s (pid %d)", hostName(), k.pid)
+		for _, c := range status.Holders {
+			m := who.FindStringSubmatch(c.Note)
+			if c.holder.Fence == k.fence && m != nil && strings.HasSuffix(m[1], by) {
+				return k.deadlock()
+			}
 		}
-		return usagef("%s would deadlock: it is held already by the outer dibs run (pid %d) whose command this is; nothing was run\nuse another key, or run the command without dibs", quote(key), k.pid)
 	}
 	return nil
 }

@@ -69,6 +69,9 @@ func (r *runner) foresee() (k keyStatus, held *dibs.HeldError, err error) {
 		if k, err = oneStatus(ctx, r.place, client, name); err != nil {
 			return k, nil, err
 		}
+		if err := nestedIn(r.outer, k); err != nil {
+			return k, nil, err
+		}
 		if held = r.obstacle(k); held != nil {
 			break
 		}

@@ -69,6 +69,9 @@ func (r *runner) within(work func(s *session) error) error {
 		return err
 	}
 	defer closeClient(s.client, r.log)
+	if err := s.nestedIn(); err != nil {
+		return err
+	}
 	s.watch.look = func(ctx context.Context, key string) (keyStatus, error) {
 		return oneStatus(ctx, r.place, s.client, key)
 	}
@@ -80,6 +83,30 @@ func (r *runner) nested() error {
 	r.outer = outerKeys(os.Getenv(keysVar))
 	for _, name := range r.names {
 		if err := nested(r.outer, name, identity(r.place.url)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nestedIn refuses keys that an outer run holds by another spelling of the store. It
+// asks the store only if an outer run holds a key of that name; what is not answered
+// is no deadlock.
+func (s *session) nestedIn() error {
+	for _, name := range s.names {
+		if !disguised(s.outer, name) {
+			continue
+		}
+		ctx, done := s.heeding(context.Background(), s.in)
+		ctx, cancel := context.WithTimeout(ctx, listTime)
+		status, err := oneStatus(ctx, s.place, s.client, name)
+		cancel()
+		if sig := done(); sig != nil {
+			return (&signalError{sig}).failure(s.key)
+		}
+		if err != nil {
+			s.log.Info("can't tell whether an outer run holds it", "key", name, "err", err)
+		} else if err := nestedIn(s.outer, status); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ import (
 //	redis, postgres, pgadvisory
 //
 // They know these variables: DIBS_STORE_URL; SCHEME; OFF, the store without its
-// journal; LOCKER and WRONG, the store for the user locker with the password s3cret
+// journal; OTHER, the store by another name; LOCKER and WRONG, the store for the user locker with the password s3cret
 // and with another; FRESH, a store that was not made yet.
 func TestScriptsOnServers(t *testing.T) {
 	if testing.Short() {
@@ -79,6 +79,15 @@ func (b *bed) make(env *testscript.Env, store url.URL) {
 	env.Setenv("SCHEME", store.Scheme)
 	env.Setenv("DIBS_STORE_URL", store.String())
 	env.Setenv("OFF", with(store, "journal", "off"))
+	other := store
+	other.Host = strings.Replace(store.Host, "127.0.0.1", "localhost", 1)
+	if store.Scheme == "sqlite" {
+		other.Path = env.WorkDir + "/link.db"
+		if err := os.Symlink("locks.db", other.Path); err != nil {
+			env.T().Fatal(err)
+		}
+	}
+	env.Setenv("OTHER", other.String())
 	for name, password := range map[string]string{"LOCKER": "s3cret", "WRONG": "wr0ng"} {
 		store.User = url.UserPassword("locker", password)
 		env.Setenv(name, store.String())

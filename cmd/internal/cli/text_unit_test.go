@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +156,33 @@ func TestIdentity(t *testing.T) {
 	for id, urls := range seen {
 		if len(slices.Compact(urls)) > 1 {
 			t.Errorf("%s stands for several stores: %q", id, urls)
+		}
+	}
+}
+
+// A holder is an outer run if its key, its process and its fence are; whoever
+// differs in one of them is a stranger, and worth a wait.
+func TestOnlyTheOuterRunIsADeadlock(t *testing.T) {
+	t.Parallel()
+	outer := []heldKey{{"k", "redis://a", os.Getppid(), 7}}
+	holder := func(key, host string, pid int, fence uint64) keyStatus {
+		k := freeKey(key)
+		k.add(driver.Holder{Name: key, State: driver.Held, Units: 1, Capacity: 1, Fence: fence, Note: fmt.Sprintf("ann@%s (pid %d): true", host, pid)})
+		return k
+	}
+	for _, test := range []struct {
+		status   keyStatus
+		deadlock bool
+	}{
+		{holder("k", hostName(), os.Getppid(), 7), true},
+		{holder("k", hostName(), os.Getppid(), 8), false},
+		{holder("k", hostName(), os.Getppid()+1, 7), false},
+		{holder("k", "not-"+hostName()+".x", os.Getppid(), 7), false},
+		{holder("other", hostName(), os.Getppid(), 7), false},
+		{freeKey("k"), false},
+	} {
+		if err := nestedIn(outer, test.status); (err != nil) != test.deadlock {
+			t.Errorf("%+v: %v", test.status, err)
 		}
 	}
 }
