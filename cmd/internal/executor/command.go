@@ -23,6 +23,9 @@ type Command struct {
 // that was not waited for may have its output open for ever.
 const lastOutput = 100 * time.Millisecond
 
+// maxPipe is how many bytes a pipe holds at the most.
+const maxPipe = 1 << 20
+
 // Run runs it to the end of its process group.
 func (c Command) Run(ctx context.Context, lease Lease, limits Limits, out io.Writer) Result {
 	path, err := child.Look(c.Argv[0])
@@ -62,6 +65,9 @@ func (c Command) Run(ctx context.Context, lease Lease, limits Limits, out io.Wri
 	w.run(ctx)
 	_ = reader.SetReadDeadline(time.Now().Add(lastOutput))
 	<-copied
+	// The deadline may have passed before all was read that the command wrote: then
+	// that is in the pipe. Who writes on is not followed for ever.
+	_, _ = io.CopyN(out, leftover{reader}, maxPipe)
 	return w.result()
 }
 

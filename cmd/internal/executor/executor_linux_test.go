@@ -128,10 +128,14 @@ func gone(t *testing.T, out *script) {
 	t.Helper()
 	_, data := out.End()
 	pid := strings.TrimSpace(string(data))
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	if pid == "" || err == nil && !strings.Contains(string(stat), ") Z ") {
+	if pid == "" || !ended(pid) {
 		t.Errorf("the process %q runs on", pid)
 	}
+}
+
+func ended(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
 func TestATimeoutKills(t *testing.T) {
@@ -188,6 +192,46 @@ func TestOutputIsBoundedAndNeverBlocks(t *testing.T) {
 	start, data := out.End()
 	if !got.OK || len(data) != 1<<10 || start != 20000006-1<<10 || !strings.HasSuffix(string(data), "x\nlast\n") {
 		t.Errorf("%+v, %d bytes after %d", got, len(data), start)
+	}
+}
+
+// A busy is a writer that is kept from its work: its first Write opens a gate for
+// the command, and ends a while after that.
+type busy struct {
+	out  bytes.Buffer
+	gate string
+	once sync.Once
+}
+
+func (b *busy) Write(p []byte) (int, error) {
+	b.once.Do(func() {
+		_ = os.WriteFile(b.gate, nil, 0o600)
+		for !ended(strings.TrimSpace(string(p))) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(4 * executor.LastOutput) // too short would only be weaker
+	})
+	return b.out.Write(p)
+}
+
+// TestAllThatACommandWroteIsRead, however late that is done, and though a
+// descendant has the pipe, or writes to it for ever.
+func TestAllThatACommandWroteIsRead(t *testing.T) {
+	t.Parallel()
+	for name, descendant := range map[string]string{"alone": "", "quiet": "setsid sleep 5 &", "loud": "setsid yes late &"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lease, _ := held(t, 30*time.Second)
+			out := &busy{gate: filepath.Join(t.TempDir(), "gate")}
+			script := "echo $$; until [ -e " + out.gate + " ]; do sleep 0.02; done; echo last; " + descendant
+			if got := sh(script).Run(t.Context(), lease, limits(30*time.Second), out); !got.OK {
+				t.Errorf("%+v", got)
+			}
+			_, rest, _ := strings.Cut(out.out.String(), "\n")
+			if !strings.HasPrefix(rest, "last\n") || name != "loud" && rest != "last\n" {
+				t.Errorf("after its first line the command was heard to say %.100q", rest)
+			}
+		})
 	}
 }
 

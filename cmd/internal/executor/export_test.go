@@ -1,0 +1,4 @@
+package executor
+
+// LastOutput is for the tests.
+const LastOutput = lastOutput
