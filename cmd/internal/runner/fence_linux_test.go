@@ -23,7 +23,7 @@ func TestSendFence(t *testing.T) {
 	defer s.Close()
 	f := newFleet(t)
 	r := f.start("  a: { http: { url: "+s.URL+", send_fence: true } }\n", 0)
-	got, err := r.Trigger(t.Context(), runner.Request{Job: "a", Trigger: "http", By: "test"})
+	got, err := f.ask(r, runner.Request{Job: "a", Trigger: "http", By: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

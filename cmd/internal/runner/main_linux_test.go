@@ -162,13 +162,21 @@ func (f *fleet) start(jobs string, offset time.Duration) *runner.Runner {
 	return r
 }
 
-// trigger asks for a run that must be accepted: again, if the store was too slow.
+// ask asks for a run: again, if the store was too slow.
+func (f *fleet) ask(r *runner.Runner, q runner.Request) (runner.Accepted, error) {
+	f.Helper()
+	for {
+		a, err := r.Trigger(f.Context(), q)
+		if !errors.Is(err, context.DeadlineExceeded) || f.Context().Err() != nil {
+			return a, err
+		}
+	}
+}
+
+// trigger asks for a run that must be accepted.
 func (f *fleet) trigger(r *runner.Runner, job string) book.Run {
 	f.Helper()
-	a, err := r.Trigger(f.Context(), runner.Request{Job: job, Trigger: "http"})
-	for errors.Is(err, context.DeadlineExceeded) {
-		a, err = r.Trigger(f.Context(), runner.Request{Job: job, Trigger: "http"})
-	}
+	a, err := f.ask(r, runner.Request{Job: job, Trigger: "http"})
 	if err != nil {
 		f.Fatalf("%s: %v", job, err)
 	}

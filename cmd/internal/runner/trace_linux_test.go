@@ -23,7 +23,7 @@ func TestATraceGoesThroughARun(t *testing.T) {
 	for _, mode := range []string{"skip", "wait", "queue"} {
 		r := f.start("  "+mode+": { on_conflict: "+mode+", retries: { max: 1, backoff: 10ms }, command: [sh, -c, 'echo $TRACEPARENT; exit 3'] }\n", 0)
 		const trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-		a, err := r.Trigger(t.Context(), runner.Request{Job: mode, Trigger: "http", Trace: "00-" + trace + "-" + caller + "-01"})
+		a, err := f.ask(r, runner.Request{Job: mode, Trigger: "http", Trace: "00-" + trace + "-" + caller + "-01"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestWithoutTracingATraceGoesThroughToo(t *testing.T) {
 	f := newFleet(t)
 	r := f.start("  a: { command: [sh, -c, 'echo $TRACEPARENT'] }\n", 0)
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	a, err := r.Trigger(t.Context(), runner.Request{Job: "a", Trigger: "http", Trace: trace})
+	a, err := f.ask(r, runner.Request{Job: "a", Trigger: "http", Trace: trace})
 	if err != nil {
 		t.Fatal(err)
 	}
