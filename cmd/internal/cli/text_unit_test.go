@@ -186,3 +186,17 @@ func TestOnlyTheOuterRunIsADeadlock(t *testing.T) {
 		}
 	}
 }
+
+func TestAMomentBeforeTodayHasItsDate(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		time.Second:          "since 00:00:00 (1s)",
+		2 * time.Second:      "since 2025-12-31 23:59:59 (2s)",
+		365 * 24 * time.Hour: "since 2025-01-01 00:00:01 (365d0h)",
+	} {
+		if got := since(now, d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
