@@ -55,24 +55,36 @@ func runScripts(t *testing.T, dir string, setUp func(env *testscript.Env) error)
 	})
 }
 
-// sweep ends what a script left behind, which is a failure. Its processes are
-// those whose directory is within the script's.
+// sweep ends what a script left behind, which is a failure: but for what is about
+// to end by itself.
 func sweep(env *testscript.Env) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	var left []string
-	for _, link := range dirs {
-		if dir, err := os.Readlink(link); err != nil || !strings.HasPrefix(dir+"/", env.WorkDir+"/") {
+	left := within(env.WorkDir)
+	for deadline := time.Now().Add(10 * time.Second); left != nil && time.Now().Before(deadline); left = within(env.WorkDir) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if left == nil {
+		return
+	}
+	for _, pid := range left {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	env.T().Log("processes left behind: ", left)
+	env.T().FailNow()
+}
+
+// within returns the processes whose directory is dir or in it.
+func within(dir string) (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		cwd, err := os.Readlink(link)
+		if err != nil || !strings.HasPrefix(cwd+"/", dir+"/") {
 			continue
 		}
-		name := filepath.Base(filepath.Dir(link))
-		if pid, err := strconv.Atoi(name); err == nil && unix.Kill(pid, unix.SIGKILL) == nil {
-			left = append(left, name)
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	if left != nil {
-		env.T().Log("processes left behind: ", left)
-		env.T().FailNow()
-	}
+	return pids
 }
 
 // patience is how long a script waits for what must happen.
