@@ -22,6 +22,8 @@ if [ -z "${DIBS:-}" ]; then
 	(cd "$here/../../cmd" && go build -o "$DIBS" ./dibs)
 fi
 export DIBS_STORE_URL="${DIBS_STORE_URL:-sqlite://$work/locks.db}"
+export BUSY=$work/busy # the job sends while this is there
+: >"$BUSY"
 
 # serve NAME starts an instance that logs to NAME.log.
 serve() {
@@ -45,11 +47,13 @@ a=$(address A) b=$(address B)
 echo "A serves at http://$a, B at http://$b; both are asked at once:"
 echo
 
-# ask NAME ADDRESS asks for a run, and waits for its end.
+# ask NAME ADDRESS asks for a run, and waits for its end. Who is told that the other
+# is at it has its answer first, and lets the job end.
 ask() {
 	code=0
 	"$DIBS" trigger invoices --server "http://$2" --wait 30s >"$work/$1.out" 2>&1 || code=$?
 	echo "exit $code" >>"$work/$1.out"
+	rm -f "$BUSY"
 }
 ask A "$a" & asked=$!
 ask B "$b"
