@@ -14,7 +14,7 @@ import (
 
 // Acquire asks once for c.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	c, err := c.Check(s.Facts())
+	c, err := s.check(c)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -70,7 +70,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []driver.Claim) ([]driver.Gra
 	var names []string
 	args := []string{strconv.Itoa(len(cs))}
 	for i, c := range cs {
-		c, err := c.Check(facts)
+		c, err := s.check(c)
 		if err != nil {
 			return nil, err
 		}

@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
 )
+
+// errSilent says that a server was not heard of for as long as a dial may take.
+var errSilent = fmt.Errorf("no answer within %v", dialPatience)
 
 // errGone says that a connection is lost.
 var errGone = errors.New("the connection is lost")
@@ -72,8 +76,8 @@ func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
 	stop := context.AfterFunc(ctx, c.cut)
 	defer stop()
 	client, err := rueidis.NewClient(opt)
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	if ctx.Err() != nil && !errors.Is(err, errSilent) {
+		err = context.Cause(ctx) // the rest is what cutting it off looks like
 	}
 	if err != nil {
 		if client != nil {
@@ -94,6 +98,13 @@ func overTLS(ctx context.Context, t *tracked, addr string, conf *tls.Config) (ne
 	c := tls.Client(t, conf)
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = t.Close()
+		var plain tls.RecordHeaderError
+		switch {
+		case errors.Is(context.Cause(ctx), errSilent):
+			err = fmt.Errorf("%w to a TLS handshake: does the port speak TLS? redis:// is for one that does not", errSilent)
+		case errors.As(err, &plain):
+			err = fmt.Errorf("%w: does the port speak TLS? redis:// is for one that does not", err)
+		}
 		return nil, err
 	}
 	return c, nil

@@ -2,9 +2,11 @@ package redislock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -73,11 +75,32 @@ func failed(ctx context.Context, name string, err error) error {
 	if errors.Is(err, rueidis.ErrClosing) {
 		err = errGone // the connection was closed, and not the store
 	}
+	if why := distrust(err); why != "" {
+		return driver.Rejectedf(name, "redis: %w%s", err, hint(why))
+	}
+	if errors.Is(err, errSilent) {
+		return fmt.Errorf("redis: %w", err)
+	}
 	var e *rueidis.RedisError // also of the greeting of a new connection
 	if !errors.As(err, &e) {
 		return fmt.Errorf("redis: no answer: %w", err)
 	}
 	return reply(name, e.Error())
+}
+
+// distrust says what to do about a certificate that one side does not accept from the
+// other; "": err is nothing of the kind. A handshake that breaks for another reason
+// may succeed the next time.
+func distrust(err error) string {
+	var verify *tls.CertificateVerificationError
+	if errors.As(err, &verify) {
+		return "trust its authority by ca=FILE, or name it as its certificate does by servername="
+	}
+	var op *net.OpError // an alert has no type of its own
+	if errors.As(err, &op) && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate") {
+		return "the server wants our certificate, by cert=FILE and key=FILE, from an authority that it trusts"
+	}
+	return ""
 }
 
 // reply is the error for the server's error reply text.

@@ -1,6 +1,10 @@
 package redislock
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dibslock/dibs/driver"
+)
 
 // keys makes the keys of one namespace. Names are escaped so that each has one
 // hash tag, the whole of it: all keys of a name are in one slot, and no two
@@ -15,6 +19,23 @@ type keys struct {
 
 func newKeys(prefix string, plain bool) keys {
 	return keys{prefix, prefix + ":mark", prefix + ":journal", plain}
+}
+
+// own tells whether name, which in the plain layout is a key, would be one of the
+// prefix's own.
+func (k keys) own(name string) bool { return k.plain && strings.HasPrefix(name, k.prefix+":") }
+
+// check is driver.Claim's Check, and refuses a name that is a key of the store.
+func (s *Store) check(c driver.Claim) (driver.Claim, error) {
+	c, err := c.Check(s.Facts())
+	if err == nil && s.keys.own(c.Name) {
+		err = ownKey(c.Name, s.keys.prefix)
+	}
+	return c, err
+}
+
+func ownKey(name, prefix string) error {
+	return driver.Rejectedf(name, "redis: in the plain layout the name is a key, and those that begin with %q are the store's own: name it otherwise, or open the store with another prefix", prefix+":")
 }
 
 // name is the key of a name's state.

@@ -88,7 +88,7 @@ func makeLink(opt rueidis.ClientOption, greet func(context.Context, *conn) error
 
 // dial makes a connection that has been greeted.
 func (l *link) dial(ctx context.Context) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, dialPatience, errSilent)
 	defer cancel()
 	opt := l.opt
 	if l.locate != nil {
@@ -109,6 +109,9 @@ func (l *link) dial(ctx context.Context) (*conn, error) {
 	}
 	if err != nil {
 		c.close()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return nil, err
 	}
 	return c, nil
@@ -168,6 +171,9 @@ func (l *link) get(ctx context.Context) (*conn, error) {
 		case <-l.ctx.Done():
 			return nil, errGone
 		case <-ctx.Done():
+			if context.Cause(ctx) == errSilent {
+				return nil, errSilent
+			}
 			return nil, ctx.Err()
 		}
 		l.mu.Lock()

@@ -101,7 +101,7 @@ type slotRange struct {
 // refresh asks all nodes that are known, and believes the one with the newest
 // epoch among those that see a majority.
 func (n *nodes) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, dialPatience, errSilent)
 	defer cancel()
 	n.mu.Lock()
 	answers, count := make(chan view, len(n.links)), len(n.links)

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 
 	"github.com/dibslock/dibs/driver"
@@ -36,6 +37,9 @@ func open(ctx context.Context, c config) (*Store, error) {
 	}
 	s := newStore(c)
 	l, err := newLink(ctx, c, s.inbox.greet)
+	if cause := over(ctx); err != nil && cause != nil {
+		return nil, fmt.Errorf("%w, while it was connecting to %s", cause, c.client.InitAddress[0])
+	}
 	if err != nil {
 		return nil, failed(ctx, "", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,7 @@ func (s *Redlock) assemble(ctx context.Context) error {
 	for good+len(errs) < len(s.nodes) {
 		select {
 		case err := <-answers:
-			if errors.Is(err, driver.ErrRejected) {
+			if errors.Is(err, driver.ErrRejected) && distrust(err) == "" { // a certificate that ran out is one node's
 				return err
 			}
 			if err != nil {
@@ -119,6 +120,9 @@ func (s *Redlock) assemble(ctx context.Context) error {
 	if good < q {
 		if mute := count(errs, errNoVote); mute > len(s.nodes)-q {
 			return driver.Rejectedf("", "redlock: %d of %d nodes do not vote: %w", mute, len(s.nodes), errors.Join(errs...))
+		}
+		if refused := count(errs, driver.ErrRejected); refused > 0 && refused <= len(s.nodes)-q {
+			return fmt.Errorf("redlock: %d of %d nodes can be asked, and a majority is %d: %s", good, len(s.nodes), q, join(errs))
 		}
 		return fmt.Errorf("redlock: %d of %d nodes can be asked, and a majority is %d: %w", good, len(s.nodes), q, errors.Join(errs...))
 	}
@@ -190,6 +194,9 @@ func (s *Redlock) background(f func()) bool {
 // check is driver.Claim's Check, and refuses what a quorum can't do.
 func (s *Redlock) check(c driver.Claim) (driver.Claim, error) {
 	c, err := c.Check(redlockFacts)
+	if err == nil && s.keys.plain && strings.HasPrefix(c.Name, s.keys.space+":") {
+		err = ownKey(c.Name, s.keys.space)
+	}
 	if err == nil && c.From != "" {
 		err = driver.Rejectedf(c.Name, "%w", driver.Unsupportedf("a quorum converts no claims"))
 	}

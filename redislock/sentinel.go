@@ -105,7 +105,7 @@ type watchmen struct {
 
 // master asks all sentinels for the master's address, and believes most of them.
 func (w *watchmen) master(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, dialPatience, errSilent)
 	defer cancel()
 	type said struct {
 		addr string

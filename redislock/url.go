@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,11 +78,17 @@ func parse(u *url.URL) (config, error) {
 		database = ""
 	} else {
 		host, port := u.Hostname(), u.Port()
+		if strings.Contains(u.Host, ",") {
+			return bad("%s:// is of one server, and several are listed: redis-sentinel://, redis-cluster:// and redlock:// are of several", u.Scheme)
+		}
 		if host == "" {
 			host = "localhost"
 		}
 		if port == "" {
 			port = "6379"
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return bad("the port: want a number from 1 to 65535") // and what is given may be a part of a password
 		}
 		c.client.InitAddress = []string{net.JoinHostPort(host, port)}
 		if server == "" {
@@ -113,11 +120,17 @@ func (c config) check() error {
 	switch {
 	case c.prefix == "" || strings.ContainsAny(c.prefix, "{}") || driver.CheckName(c.prefix) != nil:
 		return driver.Rejectedf("", "prefix %q: it must not be empty, and have no control characters and none of {}", c.prefix)
+	case slices.ContainsFunc(tails, func(tail string) bool { return strings.HasSuffix(c.prefix, tail) }):
+		return driver.Rejectedf("", "prefix %q: it must not end in any of %s: another prefix has its own keys there", c.prefix, strings.Join(tails, ", "))
 	case c.plain && c.journal:
 		return driver.Rejectedf("", "the plain layout has no journal")
 	}
 	return nil
 }
+
+// tails are what the keys of a prefix have before a name, besides it: a prefix that
+// ended so would have the same keys as another.
+var tails = []string{":mark", ":record", ":plain", ":redlock:name", ":redlock:plain"}
 
 // secured is the configuration of TLS with a server, whose certificate must be
 // of ca (or one of the system's), and to which we show cert, if it is given.

@@ -1,12 +1,14 @@
 package redislock_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/url"
@@ -44,6 +46,16 @@ func TestBadURLs(t *testing.T) {
 		"rediss://user:secret@127.0.0.1:1/?cert=/no/such/file",
 		"rediss://user:secret@127.0.0.1:1/?cert=/no/such/file&key=/no/such/file",
 		"redis+unix://user:secret@host/path",
+		"redis://user:secret@127.0.0.1:99999/",
+		"redis://user:secret@127.0.0.1:0/",
+		"redis://user:secret@127.0.0.1:1,127.0.0.1:2/",
+		"redis-cluster://user:secret@127.0.0.1:1,127.0.0.1:99999/",
+		"redis-sentinel://user:secret@127.0.0.1:99999,127.0.0.1:2/main",
+		"redlock://user:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:99999/",
+		"redis://user:secret@127.0.0.1:1/?prefix=dibs:record",
+		"redis://user:secret@127.0.0.1:1/?prefix=dibs:mark",
+		"redis://user:secret@127.0.0.1:1/?prefix=dibs:plain",
+		"redlock://user:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/?prefix=dibs:redlock:name",
 		"redis+unix://user:secret@",
 	} {
 		s, err := driver.Open(t.Context(), u)
@@ -55,6 +67,41 @@ func TestBadURLs(t *testing.T) {
 			t.Errorf("%s: the error tells the password: %v", u, err)
 		}
 	}
+}
+
+// A server that is not what the URL says will not become that by asking again.
+func TestServersOfAnotherKindAreRejected(t *testing.T) {
+	t.Parallel()
+	addr := servers.SharedRedis(t).Addr()
+	for u, hint := range map[string]string{
+		"redis://" + addr + "/99":              "databases",
+		"redis-cluster://" + addr + "/":        "in no cluster",
+		"redis-sentinel://" + addr + "/main":   "no sentinel",
+		"redis://" + addr + "/?db=99":          "databases",
+		"redis-sentinel://" + addr + "/main/1": "no sentinel",
+	} {
+		_, err := driver.Open(t.Context(), u)
+		isRejected(t, err)
+		if !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: %v does not say %q", u, err, hint)
+		}
+	}
+}
+
+// In the plain layout a name is a key, and may be none of the store's own.
+func TestPlainNamesAreNoKeysOfTheStore(t *testing.T) {
+	t.Parallel()
+	params := space()
+	prefix := strings.TrimPrefix(params, "prefix=")
+	s := open(t, servers.SharedRedis(t).Addr(), params+"&layout=plain")
+	for _, name := range []string{prefix + ":mark", prefix + ":plain:{x}:x"} {
+		_, err := s.Acquire(t.Context(), drivertest.Mutex(name, time.Minute))
+		isRejected(t, err)
+		_, err = s.(driver.Batcher).AcquireAll(t.Context(), []driver.Claim{drivertest.Mutex(name, time.Minute)})
+		isRejected(t, err)
+	}
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex(prefix+".mark", time.Minute))
+	drivertest.MustRelease(t, s, m)
 }
 
 // works opens u and locks with it.
@@ -133,16 +180,50 @@ func TestTLSWithClientCertificates(t *testing.T) {
 		"--tls-ca-cert-file", at("ca.pem"), "--tls-auth-clients", "yes"))
 	works(t, "rediss://"+addr+"?ca="+at("ca.pem")+"&cert="+at("client.pem")+"&key="+at("client.key"))
 	works(t, "rediss://"+addr+"?ca="+at("ca.pem")+"&cert="+at("client.pem")+"&key="+at("client.key")+"&servername=localhost")
-	for _, u := range []string{
-		"rediss://" + addr + "?ca=" + at("ca.pem"),                                    // no certificate of ours
-		"rediss://" + addr + "?cert=" + at("client.pem") + "&key=" + at("client.key"), // an unknown authority
-		"rediss://" + addr + "?ca=" + at("ca.pem") + "&cert=" + at("client.pem") + "&key=" + at("client.key") + "&servername=other",
-		"redis://" + addr,
+	for u, hint := range map[string]string{
+		"rediss://" + addr + "?cert=" + at("client.pem") + "&key=" + at("client.key"):                                               "by ca=FILE",
+		"rediss://" + addr + "?ca=" + at("ca.pem") + "&cert=" + at("client.pem") + "&key=" + at("client.key") + "&servername=other": "by servername=",
 	} {
-		if s, err := driver.Open(t.Context(), u); err == nil {
-			s.Close()
-			t.Errorf("%s: opened", u)
+		_, err := driver.Open(t.Context(), u)
+		isRejected(t, err)
+		if !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: %v does not say %q", u, err, hint)
 		}
+	}
+	// What the server says of a certificate that is missing may be cut off.
+	if s, err := driver.Open(t.Context(), "rediss://"+addr+"?ca="+at("ca.pem")); err == nil {
+		t.Errorf("without a certificate: %v", s)
+	}
+	if s, err := driver.Open(t.Context(), "redis://"+addr); err == nil || driver.Certain(err) {
+		t.Errorf("without TLS: %v, %v", s, err)
+	}
+}
+
+// A server that is silent may speak in a moment; why nothing came of it is told.
+func TestSilentServers(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // which answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	for scheme, want := range map[string]string{
+		"redis":         "redis: no answer within 3s",
+		"rediss":        "does the port speak TLS?",
+		"redis-cluster": "no answer within 3s",
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			_, err := driver.Open(t.Context(), scheme+"://"+l.Addr().String())
+			if err == nil || driver.Certain(err) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want an unknown error with %q", err, want)
+			}
+		})
+	}
+	ctx, end := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("the wait is over"))
+	defer end()
+	if _, err := driver.Open(ctx, "redis://"+l.Addr().String()); err == nil || !strings.Contains(err.Error(), "the wait is over, while it was connecting to "+l.Addr().String()) {
+		t.Errorf("got %v", err)
 	}
 }
 
