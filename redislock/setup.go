@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -70,14 +71,25 @@ func confirming(c config) string {
 
 func userSetup(c config, commands string) driver.Setup {
 	return driver.Setup{Rights: func(user string) string {
-		return rights(c.prefix, c.plain, user, "&"+c.prefix+":to:*", commands)
+		return rights(c.prefix, c.plain, user, "&"+aclPattern(c.prefix)+":to:*", commands)
 	}}
+}
+
+// aclPattern is the pattern of an ACL for what begins with prefix. A pattern can't
+// have a blank, however it is quoted, and redis-cli reads quotes: ? is any one byte.
+func aclPattern(prefix string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || strings.ContainsRune("\"'\\*?[]^", r) {
+			return '?'
+		}
+		return r
+	}, prefix)
 }
 
 // rights is the command that makes a user of the store. In the plain layout the
 // names are keys too.
 func rights(prefix string, plain bool, user, channels, commands string) string {
-	keys := "~" + prefix + ":*"
+	keys := "~" + aclPattern(prefix) + ":*"
 	if plain {
 		keys += " ~NAMES*"
 	}

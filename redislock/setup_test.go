@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -258,4 +259,25 @@ func TestDocsHaveTheRights(t *testing.T) {
 			t.Errorf("%s does not have: %s", page, strings.Join(words, " "))
 		}
 	}
+}
+
+// A pattern of an ACL has no blank, in quotes or not: the rights are words that
+// redis-cli takes as they are, and are enough for such a prefix.
+func TestRightsForAnOddPrefix(t *testing.T) {
+	r := servers.Redis(t)
+	const prefix = `two words' "x" *`
+	at := "redis://" + r.Addr() + "/?prefix=" + url.QueryEscape(prefix)
+	setup, err := driver.PlanSetup(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var args []any
+	for word := range strings.FieldsSeq(strings.ReplaceAll(setup.Rights("locker"), "PASSWORD", "secret")) {
+		if strings.ContainsAny(word, `"'\`) {
+			t.Errorf("redis-cli would read %s as something else", word)
+		}
+		args = append(args, word)
+	}
+	do(t, r, args...)
+	works(t, strings.Replace(at, "redis://", "redis://locker:secret@", 1))
 }
