@@ -1,6 +1,7 @@
 package dibs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -164,9 +165,13 @@ func (s Settings) resolved(f driver.Facts) (Settings, error) {
 
 // defaultNote says who this process is.
 func defaultNote() string {
-	user := os.Getenv("USER")
-	if user == "" {
-		user = fmt.Sprintf("uid %d", os.Getuid())
+	user := cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"))
+	switch uid := os.Getuid(); { // a name service may be asked over the network: we don't wait for it
+	case user != "":
+	case uid == 0:
+		user = "root"
+	default:
+		user = fmt.Sprintf("uid %d", uid)
 	}
 	host, err := os.Hostname()
 	if err != nil {

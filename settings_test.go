@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +115,33 @@ func TestSettingsFromJSON(t *testing.T) {
 	} {
 		if err := json.Unmarshal([]byte(text), &dibs.Settings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", text, err, want)
+		}
+	}
+}
+
+// Without a note a claim says who the process is, as far as can be known without
+// asking anybody.
+func TestDefaultNoteNamesTheUser(t *testing.T) {
+	for want, env := range map[string][2]string{"ann": {"ann", "bob"}, "bob": {"", "bob"}, "": {"", ""}} {
+		if want == "" {
+			if want = fmt.Sprintf("uid %d", os.Getuid()); os.Getuid() == 0 {
+				want = "root"
+			}
+		}
+		t.Setenv("USER", env[0])
+		t.Setenv("LOGNAME", env[1])
+		c := open(t, nil)
+		lease, err := c.Mutex("name").TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for h, err := range c.Holders(t.Context(), "name") {
+			if err != nil || !strings.HasPrefix(h.Note, want+"@") {
+				t.Errorf("%q: %v; want %s@...", h.Note, err, want)
+			}
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 }
