@@ -62,7 +62,25 @@ that they already have; with nothing installed, on a file of this host.
 	root.AddCommand(completesKeys(newFollow()), completesKeys(newHistory()), completesKeys(newForceUnlock()), newFence())
 	root.AddCommand(newServe(), newTrigger(), newJobs(), newRuns(), newLogs(), newNext(), newConfig())
 	root.AddCommand(newDoctor(), newStore(), newRedlock(), newCompletion(), newMan())
+	root.SetHelpCommand(newHelp())
 	return root
+}
+
+// newHelp is cobra's, but that a command which is not there is an error.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(help *cobra.Command, args []string) error {
+			cmd, _, err := help.Root().Find(args)
+			if err != nil || !cmd.HasParent() && len(args) > 0 {
+				return unknownCommand(help.Root(), args[0])
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
 }
 
 func unknownCommand(root *cobra.Command, name string) error {
