@@ -47,7 +47,7 @@ type RenewInfo struct {
 	Leases int           // how many leases it was for
 	Places int           // and how many places in line
 	Failed int           // how many of both got no clear answer
-	Margin time.Duration // the least trust that was left when it was sent; negative: none
+	Margin time.Duration // the least trust that was left to a lease when it was sent; negative: none; for places alone the largest there is
 	Took   time.Duration
 	Err    error // of the call as a whole
 }

@@ -37,7 +37,11 @@ func logHooks(log *slog.Logger) dibs.Hooks {
 			if i.Failed > 0 {
 				level = slog.LevelWarn
 			}
-			log.Log(context.Background(), level, "renewed", "leases", i.Leases, "places", i.Places, "failed", i.Failed, "margin", i.Margin, "took", i.Took, "err", i.Err)
+			facts := []any{"leases", i.Leases, "places", i.Places, "failed", i.Failed}
+			if i.Leases > 0 { // places have no trust to be left
+				facts = append(facts, "margin", i.Margin)
+			}
+			log.Log(context.Background(), level, "renewed", append(facts, "took", i.Took, "err", i.Err)...)
 		},
 		Lost: func(lease *dibs.Lease, err *dibs.LostError) {
 			log.Error("lost", "key", lease.Name(), "fence", lease.Fence(), "reason", string(err.Reason), "err", err)

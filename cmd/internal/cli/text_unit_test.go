@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/dibslock/dibs"
 	"github.com/dibslock/dibs/driver"
 )
 
@@ -198,5 +200,20 @@ func TestAMomentBeforeTodayHasItsDate(t *testing.T) {
 		if got := since(now, d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
+	}
+}
+
+// Places in line have no trust, and so no margin.
+func TestARenewalOfPlacesHasNoMargin(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	renewed := logHooks(logger(&out, true)).Renewed
+	renewed(dibs.RenewInfo{Places: 1, Margin: math.MaxInt64})
+	if strings.Contains(out.String(), "margin") || !strings.Contains(out.String(), "places=1") {
+		t.Error(out.String())
+	}
+	renewed(dibs.RenewInfo{Leases: 1, Margin: 20 * time.Second})
+	if !strings.Contains(out.String(), "margin=20s") {
+		t.Error(out.String())
 	}
 }
