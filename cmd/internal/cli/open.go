@@ -70,7 +70,7 @@ func (p place) cannotOpen(err error) error {
 	case driver.Certain(err):
 		return failf(exitConfig, "can't use the store %s: %v\n%s", p, err, p.correction())
 	}
-	return failf(exitStoreDown, "can't reach the store %s: %v\ntry again when it is up, or wait for it with: dibs run --wait=DUR", p, err)
+	return failf(exitStoreDown, "can't reach the store %s: %v\n%s", p, err, p.later())
 }
 
 // forbidden tells whether the store is a file that this user may not write, or
@@ -126,7 +126,15 @@ func (p place) cannot(what, key string, err error) error {
 	case errors.Is(err, dibs.ErrRejected), errors.Is(err, fs.ErrPermission):
 		return failf(exitRefused, "can't %s: the store %s refuses: %v", what, p, err)
 	}
-	return failf(exitStoreDown, "can't %s: the store %s gives no clear answer: %v\ntry again when it is up, or wait for it with: dibs run --wait=DUR", what, p, err)
+	return failf(exitStoreDown, "can't %s: the store %s gives no clear answer: %v\n%s", what, p, err, p.later())
+}
+
+// later is what can be done about a store that is down.
+func (p place) later() string {
+	if p.waits {
+		return "try again when it is up, or wait for it with --wait=DUR"
+	}
+	return "try again when it is up"
 }
 
 // closeClient ends the client, and says what was left behind.

@@ -17,8 +17,9 @@ import (
 
 // A place is where the locks are, and who said so.
 type place struct {
-	url  string
-	from string
+	url   string
+	from  string
+	waits bool // whoever uses it could wait for it, and does not
 }
 
 // theDefault is where a place is from that nobody chose.
@@ -34,10 +35,10 @@ func choose(flag text) (place, error) {
 		if flag.value == "" {
 			return place{}, failf(exitConfig, "--store is empty; want a URL such as sqlite:///var/lib/dibs/locks.db")
 		}
-		return place{flag.value, "from --store"}, nil
+		return place{url: flag.value, from: "from --store"}, nil
 	}
 	if v := os.Getenv("DIBS_STORE_URL"); v != "" {
-		return place{v, "from DIBS_STORE_URL"}, nil
+		return place{url: v, from: "from DIBS_STORE_URL"}, nil
 	}
 	if path := os.Getenv("DIBS_STORE_URL_FILE"); path != "" {
 		data, err := os.ReadFile(path)
@@ -48,13 +49,13 @@ func choose(flag text) (place, error) {
 		if v == "" {
 			return place{}, failf(exitConfig, "DIBS_STORE_URL_FILE: %s is empty; want a store's URL in it", path)
 		}
-		return place{v, "from the file in DIBS_STORE_URL_FILE"}, nil
+		return place{url: v, from: "from the file in DIBS_STORE_URL_FILE"}, nil
 	}
 	dir := stateDir(os.Geteuid())
 	if err := makeStateDir(dir); err != nil {
 		return place{}, err
 	}
-	return place{defaultURL(dir), theDefault}, nil
+	return place{url: defaultURL(dir), from: theDefault}, nil
 }
 
 // stateDir is where the default store is: one for the machine if root runs dibs,

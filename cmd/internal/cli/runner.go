@@ -27,6 +27,7 @@ type runner struct {
 	store     text
 	more      []string // -k
 	wait      wait
+	waits     bool // it has --wait
 	patient   bool // there is no end to the wait, also not for a store that is down
 	slots     number
 	shared    bool
@@ -140,6 +141,7 @@ func (r *runner) flags(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		cmd.Flags().AddFlag(f.Lookup(name))
 	}
+	r.waits = cmd.Flags().Lookup("wait") != nil
 }
 
 // limits says what dibs can't do on this system.

@@ -112,7 +112,7 @@ func (s *service) load() (l loaded, err error) {
 // place is where the store is.
 func (s *service) place(c *config.Config) (place, error) {
 	if !s.store.given && c.Store.URL != "" {
-		return place{c.Store.URL, "from the configuration"}, nil
+		return place{url: c.Store.URL, from: "from the configuration"}, nil
 	}
 	return choose(s.store)
 }

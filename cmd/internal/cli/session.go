@@ -35,6 +35,7 @@ func (r *runner) within(work func(s *session) error) error {
 	if r.place, err = choose(r.store); err != nil {
 		return err
 	}
+	r.place.waits = r.waits && r.wait.Duration == 0
 	if strings.HasPrefix(r.place.url, "mem:") {
 		return failf(exitConfig, "can't use the store %s: it is this process's memory, and excludes nobody else; nothing was run\n%s", r.place, r.place.correction())
 	}

@@ -31,7 +31,7 @@ func TestAWaitIsToldOfNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		out := &script{began: time.Now()}
-		r := &runner{stderr: out, began: time.Now(), place: place{"mem://", "the default"}}
+		r := &runner{stderr: out, began: time.Now(), place: place{url: "mem://", from: "the default"}}
 		r.ttl.Duration = 30 * time.Second
 		w := newWatch(r)
 		stop := w.start()
