@@ -67,7 +67,7 @@ func (s *session) over(err error) error {
 	case !errors.As(err, &over):
 		return err
 	case over.Last == nil:
-		return fmt.Errorf("no answer within %s", short(s.wait.Duration))
+		return fmt.Errorf("no answer within %s", short(over.Waited))
 	}
 	return fmt.Errorf("waited for %s; at last: %w", short(over.Waited), over.Last)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -71,10 +72,19 @@ func (l *limiter) parse(operands []string) error {
 	return nil
 }
 
+// answerTime is how long a store that gives no clear answer is asked again without
+// --wait: as long as dibs run takes about one.
+const answerTime = 2 * time.Second
+
 func (l *limiter) work(s *session) error {
 	limit := s.client.Limit(l.key, l.n, l.per)
 	ctx, done := l.waiting(s.in)
-	_, err := limit.Take(ctx)
+	first, stop := ctx, func() {}
+	if !l.wait.wanted { // the library would ask for a whole TTL
+		first, stop = context.WithTimeoutCause(ctx, answerTime, errWaitOver)
+	}
+	_, err := limit.Take(first)
+	stop()
 	var used *dibs.LimitedError
 	if errors.As(err, &used) && l.wait.wanted {
 		if !l.quiet {
