@@ -170,7 +170,11 @@ func (r *runner) giveBack(lease *dibs.Lease, within time.Duration) {
 	err := lease.Release(ctx)
 	confirmed := err == nil
 	r.events.add(event{Event: "released", Confirmed: &confirmed})
-	if err == nil || lost {
+	switch {
+	case err == nil || lost:
+		return
+	case errors.Is(err, dibs.ErrNotHeld): // a clear answer: nothing is left that could end
+		say(r.stderr, "warning: the lock on %s was lost before it was given back, while the command may still have run: %v", quote(r.key), err)
 		return
 	}
 	say(r.stderr, "warning: giving back %s was not confirmed by the store %s: %v\nit ends by itself within %s", quote(r.key), r.place, err, short(r.ttl.Duration))
