@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dibslock/dibs/driver"
 )
@@ -47,7 +48,7 @@ type Settings struct {
 	Poll        time.Duration `json:"poll"`         // ask again at least this often while waiting; default 1s, which is also the most
 	Order       Order         `json:"order"`        // default FirstCome
 	StoreDown   StoreDown     `json:"store_down"`   // default FailDown
-	Note        string        `json:"note"`         // who holds it and why, for operators; default user@host (pid n): program
+	Note        string        `json:"note"`         // who holds it and why, for operators, in UTF-8; default user@host (pid n): program
 }
 
 var defaults = Settings{
@@ -156,6 +157,9 @@ func (s Settings) resolved(f driver.Facts) (Settings, error) {
 	if len(s.Note) > driver.MaxNote {
 		bad("note: %d bytes; at most %d are allowed", len(s.Note), driver.MaxNote)
 	}
+	if !utf8.ValidString(s.Note) {
+		bad("note: it is not valid UTF-8")
+	}
 	if wrong != nil {
 		return s, driver.Rejectedf("", "settings: %s", strings.Join(wrong, "; "))
 	}
@@ -177,5 +181,6 @@ func defaultNote() string {
 	if err != nil {
 		host = "unknown host"
 	}
-	return fmt.Sprintf("%s@%s (pid %d): %s", user, host, os.Getpid(), filepath.Base(os.Args[0]))
+	note := fmt.Sprintf("%s@%s (pid %d): %s", user, host, os.Getpid(), filepath.Base(os.Args[0]))
+	return strings.ToValidUTF8(note, "\uFFFD") // a file's name may be any bytes
 }

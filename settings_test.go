@@ -46,6 +46,7 @@ func TestBadSettingsFailInNew(t *testing.T) {
 		{"poll over a second", dibs.Settings{Poll: 2 * time.Second}, "poll 2s"},
 		{"unknown order", dibs.Settings{Order: "lifo"}, `order "lifo"`},
 		{"unknown store_down", dibs.Settings{StoreDown: "panic"}, `store_down "panic"`},
+		{"note of another encoding", dibs.Settings{Note: "caf\xe9"}, "note: it is not valid UTF-8"},
 		{"long note", dibs.Settings{Note: strings.Repeat("x", 1025)}, "note: 1025 bytes"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -143,5 +144,21 @@ func TestDefaultNoteNamesTheUser(t *testing.T) {
 		if err := lease.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Who this process is may be told in any bytes, a note not.
+func TestDefaultNoteIsText(t *testing.T) {
+	t.Setenv("USER", "caf\xe9")
+	c := open(t, nil)
+	if note := c.Settings().Note; !strings.HasPrefix(note, "caf\uFFFD@") {
+		t.Errorf("the note is %q", note)
+	}
+	l, err := c.Mutex("name").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

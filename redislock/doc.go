@@ -4,7 +4,7 @@
 //
 //	import _ "github.com/dibslock/dibs/redislock"
 //
-//	client, err := dibs.Open(ctx, "redis://locks.internal:6379")
+//	client, err := dibs.Open(ctx, "redis://locks.internal:6379", nil)
 //
 // The server must be Redis 7.0 or later, or Valkey.
 //
