@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		return drivertest.Storage{
 			Open:  func(t testing.TB) driver.Store { return open(t, r.Addr(), params) },
 			Cut:   func(t testing.TB) (driver.Store, drivertest.Link) { return cut(t, r.Addr(), params) },
-			Slack: 300 * time.Millisecond,
+			Slack: 400 * time.Millisecond,
 		}
 	}})
 }
@@ -46,7 +46,7 @@ func TestConformanceOfThePlainLayout(t *testing.T) {
 		return drivertest.Storage{
 			Open:  func(t testing.TB) driver.Store { return open(t, r.Addr(), params) },
 			Cut:   func(t testing.TB) (driver.Store, drivertest.Link) { return cut(t, r.Addr(), params) },
-			Slack: 300 * time.Millisecond,
+			Slack: 400 * time.Millisecond,
 		}
 	}})
 }

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{Name: "sqlite", New: storage(func() *sqlitelock.Options {
 		return &sqlitelock.Options{Journal: true}
-	}, 300*time.Millisecond)})
+	}, 400*time.Millisecond)})
 }
 
 // TestConformanceInBubble runs them in time that is exact and free.
