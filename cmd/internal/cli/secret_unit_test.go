@@ -59,9 +59,14 @@ func TestNoPartOfAPasswordIsShown(t *testing.T) {
 			{"run", "a", "--dry-run", "-s", url, "--", "true"},
 			{"once", "a", "--report", report, "-s", url, "--", "true"},
 			{"limit", "a", "1/1s", "--if-store-down", "skip", "-s", url, "--", "true"},
-			{"ls", "-v", "-s", url}, {"show", "a", "-s", url, "--json"}, {"history", "-s", url},
-			{"force-unlock", "a", "--token", "1", "--yes", "-s", url}, {"watch", "-s", url, "--json"},
-			{"doctor", "-s", url}, {"doctor", "-s", url, "--json"}, {"store", "init", "--print", "-s", url},
+			{"ls", "-v", "-s", url},
+			{"show", "a", "-s", url, "--json"},
+			{"history", "-s", url},
+			{"force-unlock", "a", "--token", "1", "--yes", "-s", url},
+			{"watch", "-s", url, "--json"},
+			{"doctor", "-s", url},
+			{"doctor", "-s", url, "--json"},
+			{"store", "init", "--print", "-s", url},
 		} {
 			var out bytes.Buffer
 			code := run(args, &out, &out)
