@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -39,22 +40,19 @@ foreign (of a program that is not dibs).`,
 			if err != nil {
 				return err
 			}
-			all, err := o.read(cmd, g.prefix, g.match.MatchString)
-			if err != nil {
-				return err
-			}
-			if len(all) == 0 && o.verbose {
+			all, unread := o.read(cmd, g.prefix, g.match.MatchString)
+			if len(all) == 0 && unread == nil && o.verbose {
 				say(cmd.ErrOrStderr(), "nothing is held")
 			}
-			if o.json {
-				for _, k := range all {
-					if err := printJSON(cmd.OutOrStdout(), k); err != nil {
-						return err
-					}
-				}
-				return nil
+			if !o.json {
+				return cmp.Or(table(cmd.OutOrStdout(), all), unread)
 			}
-			return table(cmd.OutOrStdout(), all)
+			for _, k := range all {
+				if err := printJSON(cmd.OutOrStdout(), k); err != nil {
+					return err
+				}
+			}
+			return unread
 		},
 	}
 	o.flags(cmd)

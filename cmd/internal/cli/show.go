@@ -28,12 +28,11 @@ also if the key is free. With --json it prints one object, as ls --json does.`,
 				return err
 			}
 			all, err := o.read(cmd, key, func(k string) bool { return k == key })
-			if err != nil {
-				return err
-			}
 			status := freeKey(key)
 			if len(all) > 0 {
-				status = all[0]
+				status = all[0] // an error is about another key that begins like this one
+			} else if err != nil {
+				return err
 			}
 			if o.json {
 				return printJSON(cmd.OutOrStdout(), status)

@@ -76,12 +76,13 @@ func statuses(ctx context.Context, p place, prefix string, wants func(key string
 	return listed(ctx, p, client, prefix, wants)
 }
 
-// listed reads the keys that match wants from an open store.
+// listed reads the keys that match wants from an open store. With an error it returns
+// those that could be read.
 func listed(ctx context.Context, p place, client *dibs.Client, prefix string, wants func(key string) bool) ([]keyStatus, error) {
 	var all []keyStatus
 	for h, err := range client.Holders(ctx, prefix) {
 		if err != nil {
-			return nil, p.cannot(canList, "", err)
+			return all, p.cannot(canList, "", err)
 		}
 		if !wants(h.Name) {
 			continue
@@ -97,10 +98,10 @@ func listed(ctx context.Context, p place, client *dibs.Client, prefix string, wa
 // oneStatus reads the status of one key.
 func oneStatus(ctx context.Context, p place, client *dibs.Client, key string) (keyStatus, error) {
 	all, err := listed(ctx, p, client, key, func(k string) bool { return k == key })
-	if err != nil || len(all) == 0 {
+	if len(all) == 0 {
 		return freeKey(key), err
 	}
-	return all[0], nil
+	return all[0], nil // an error is about another key that begins like this one
 }
 
 // position is where a place stands in the line; 0: it doesn't.
