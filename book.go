@@ -81,7 +81,7 @@ func (b *book) edit(ctx context.Context, e edit) error {
 			clear = c.clock.now()
 		case driver.Certain(err), errors.Is(err, ErrClosed):
 			return b.failed(err)
-		default:
+		case last == nil || c.over(ctx) == nil: // a call that the end of the wait cut off says nothing
 			last = b.failed(err)
 		}
 		if silent := c.clock.now() - clear; set.StoreDown == FailDown && silent >= set.TTL {

@@ -253,6 +253,23 @@ var l50 = on(parts{
 			t.Errorf("take from a store that is down: %v, want ErrUnknown", err)
 		}
 	}},
+	{"TheLastWordIsToldOfAWait", func(t *testing.T, s *Stage) {
+		r := newRig(t, s, dibs.Settings{})
+		var calls atomic.Int32
+		r.link.Pick(func(Call) (Fault, bool) {
+			if calls.Add(1) <= 3 {
+				return CutBefore, true
+			}
+			return BlackHole, true // the wait ends in this one
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), s.TTL(time.Second))
+		defer cancel()
+		_, err := r.client.Limit(fresh(), 1, s.long()).Take(ctx)
+		var wait *dibs.WaitError
+		if !errors.As(err, &wait) || !errors.Is(wait.Last, ErrCut) {
+			t.Errorf("take that waited for a store that is down: %v, want that it was cut", err)
+		}
+	}},
 	{"BadLimitsAreRejected", func(t *testing.T, s *Stage) {
 		r := newRig(t, s, dibs.Settings{})
 		for what, l := range map[string]*dibs.Limiter{
