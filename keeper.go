@@ -16,11 +16,10 @@ import (
 // on one goroutine: it has them renewed in batches, and ends the trust in those
 // whose time has come, also while a call hangs.
 type keeper struct {
-	core  *core
-	timer *time.Timer   // when run looks again by itself
-	wake  chan struct{} // capacity 1: run is to look now
-	done  chan struct{} // closed when run has returned
-	quit  chan struct{} // closed by stop
+	core *core
+	wake chan struct{} // capacity 1: something is due earlier than run thinks
+	done chan struct{} // closed when run has returned
+	quit chan struct{} // closed by stop
 
 	ctx    context.Context
 	cancel context.CancelFunc // ends the calls under way
@@ -29,18 +28,17 @@ type keeper struct {
 	mu    sync.Mutex // guards what follows and the ward of every claim in care
 	wards wards
 	byID  map[string]*ward // nil until the store tells of the first loss
-	next  time.Duration    // when timer ends
+	next  time.Duration    // when run will look again by itself
 	used  bool             // something was adopted since it looked
 	off   bool
 }
 
 func newKeeper(c *core) *keeper {
 	k := &keeper{
-		core:  c,
-		timer: time.NewTimer(time.Hour),
-		wake:  make(chan struct{}, 1),
-		done:  make(chan struct{}),
-		quit:  make(chan struct{}),
+		core: c,
+		wake: make(chan struct{}, 1),
+		done: make(chan struct{}),
+		quit: make(chan struct{}),
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
@@ -50,8 +48,8 @@ func newKeeper(c *core) *keeper {
 // has stopped.
 func (k *keeper) adopt(w *ward, due time.Duration) bool {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	if k.off {
+		k.mu.Unlock()
 		return false
 	}
 	w.due = due
@@ -59,11 +57,11 @@ func (k *keeper) adopt(w *ward, due time.Duration) bool {
 	if k.byID != nil {
 		k.byID[w.claim.ID] = w
 	}
+	early := w.key() < k.next
 	k.used = true
-	now := k.core.clock.before()
-	if next := min(w.key(), now+maxSleep); next < k.next {
-		k.next = next
-		k.timer.Reset(next - now) // run is not woken: w may be gone by then
+	k.mu.Unlock()
+	if early {
+		signal(k.wake)
 	}
 	return true
 }
@@ -157,18 +155,16 @@ func (k *keeper) stop() []*Lease {
 	return leases
 }
 
-// maxSleep is how long run sleeps at the most while something is in care, so that
-// the resume of a suspended machine is noticed (law 33): timers slept with it.
-const maxSleep = time.Second
-
-// run sleeps until something is due.
+// run sleeps until something is due, a second at the most, so that the resume of
+// a suspended machine is noticed (law 33): timers slept with it.
 func (k *keeper) run() {
 	defer close(k.done)
-	defer k.timer.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
 	for {
-		k.step()
+		timer.Reset(k.step())
 		select {
-		case <-k.timer.C:
+		case <-timer.C:
 		case <-k.wake:
 		case <-k.quit:
 			return
@@ -176,21 +172,21 @@ func (k *keeper) run() {
 	}
 }
 
-// step does what is due, and sets the timer for what will be.
-func (k *keeper) step() {
+// step does what is due and tells how long to sleep.
+func (k *keeper) step() time.Duration {
 	now := k.core.clock.now()
 	k.mu.Lock()
 	ended, batches := k.dueLocked(now)
 	sleep := time.Hour
 	if len(k.wards) > 0 {
-		sleep = min(max(k.wards[0].key()-now, 0), maxSleep)
+		k.next = k.wards[0].key()
+		sleep = min(max(k.next-now, 0), time.Second)
 	} else if k.used {
 		// A program that locks and unlocks all the time need not wake run for
 		// each lease: it looks again before any of them is due.
-		sleep = maxSleep
+		sleep = time.Second
 	}
 	k.used, k.next = false, now+sleep
-	k.timer.Reset(sleep)
 	k.mu.Unlock()
 
 	for _, w := range ended {
@@ -199,6 +195,7 @@ func (k *keeper) step() {
 	for _, b := range batches {
 		k.calls.Go(func() { k.renew(b, now) }) // ends with the call, which is bounded
 	}
+	return sleep
 }
 
 // dueLocked takes out what has ended, and returns what is due, and with it

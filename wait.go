@@ -270,14 +270,11 @@ func (w *waiter) handed() *Lease {
 func (w *waiter) take(g driver.Grant, asked time.Duration) *Lease {
 	a, c := w.attempt, w.attempt.client.core
 	now := c.clock.now()
-	left := trustedUntil(asked, g.TTL) - now
-	if left < g.TTL/8 {
+	if trustedUntil(asked, g.TTL)-now < g.TTL/8 {
 		return nil
 	}
 	l := a.client.newLease(a.claim, g, asked, a.tainted)
-	// It lives for the hand-over alone: it is renewed at once, but for a moment in
-	// which much of what waits in line is done.
-	if !c.keeper.adopt(&l.ward, now+left/64) {
+	if !c.keeper.adopt(&l.ward, now) { // it lives for the hand-over alone: renew it at once
 		return nil // the client is closed, which ends the wait
 	}
 	return l

@@ -36,20 +36,12 @@ var coreLineMutants = []mutant{
 		edit: edit{"wait.go", "case s.Place != place:", "case s.Place != place && s.Grant == nil:"},
 	},
 	{
-		law: 29, what: "a lease puts off the renewal of what was handed over before it",
-		edit: edit{"keeper.go", "\t\tk.next = next\n", ""},
-	},
-	{
 		law: 29, what: "a waiter whose asks fail hears nothing",
 		edit: edit{"wait.go", "if lease := w.sleep(ctx, backoff(try, 10*time.Millisecond, time.Second)); lease != nil {\n\t\t\t\treturn lease, nil\n\t\t\t}", "w.attempt.client.core.pause(ctx, backoff(try, 10*time.Millisecond, time.Second))"},
 	},
 	{
-		law: 33, what: "a lease that finds nothing in care is looked at when it is due, and not before",
-		edit: edit{"keeper.go", "min(w.key(), now+maxSleep)", "w.key()"},
-	},
-	{
 		law: 29, what: "what was handed over is not renewed at once",
-		edit: edit{"wait.go", "c.keeper.adopt(&l.ward, now+left/64)", "c.keeper.adopt(&l.ward, asked+w.claim.TTL/3)"},
+		edit: edit{"wait.go", "c.keeper.adopt(&l.ward, now)", "c.keeper.adopt(&l.ward, asked+w.claim.TTL/3)"},
 	},
 	{
 		law: 29, what: "what was heard too late is given back while it is asked for",
@@ -92,7 +84,7 @@ var trustMutants = []mutant{
 	},
 	{
 		law: 33, what: "sleeps until the next claim is due",
-		edit: edit{"keeper.go", "sleep = min(max(k.wards[0].key()-now, 0), maxSleep)", "sleep = max(k.wards[0].key()-now, 0)"},
+		edit: edit{"keeper.go", "sleep = min(max(k.next-now, 0), time.Second)", "sleep = max(k.next-now, 0)"},
 	},
 	{
 		law: 34, what: "the first error ends it",
