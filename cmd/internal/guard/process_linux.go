@@ -241,9 +241,13 @@ func (p *Process) Close() {
 	case <-p.ended:
 	case <-time.After(time.Second): // it is stopped, and has nothing left to do
 		_ = unix.Kill(p.guardian, unix.SIGKILL)
-		<-p.ended
+		select {
+		case <-p.ended:
+		case <-time.After(time.Second): // another process has inherited its end of the line
+		}
 	}
-	p.line.close()
+	p.line.close() // which ends listen, whoever has the other end
+	<-p.ended
 }
 
 // stillborn ends a guardian without a command.

@@ -1,12 +1,19 @@
 package guard_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dibslock/dibs/cmd/internal/guard"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -88,5 +95,56 @@ func TestTheGuardianIsInvisible(t *testing.T) {
 	fds, _ := os.ReadFile(c.dir + "/fds")
 	if strings.Contains(string(fds), "socket:") {
 		t.Errorf("the command has a socket: %s", fds)
+	}
+}
+
+// Whoever starts another process at the wrong moment has given it the guardian's end
+// of the line, which then has no end.
+func TestCloseWaitsForNobodyElse(t *testing.T) {
+	t.Parallel()
+	gate, open, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gate.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	p, err := guard.Start(guard.Spec{Path: "/bin/sh", Argv: []string{"sh", "-c", "read line"}, Files: [3]*os.File{gate, null, null}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.Guardian()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fds, _ := bytes.Cut(env, []byte("="))
+	var conn int
+	if _, err := fmt.Sscanf(string(fds), "%d,", &conn); err != nil {
+		t.Fatalf("%q: %v", env, err)
+	}
+	guardian, err := unix.PidfdOpen(p.Guardian(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(guardian)
+	end, err := unix.PidfdGetfd(guardian, conn, 0)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+		open.Close()
+		<-p.Gone()
+		p.Close()
+		t.Skipf("no process may have another's descriptor here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(end)
+	open.Close()
+	<-p.Gone()
+	p.Close()
+	if running(p.Guardian()) {
+		t.Error("the guardian is still there")
 	}
 }
