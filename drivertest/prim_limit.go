@@ -254,7 +254,7 @@ var l50 = on(parts{
 		}
 	}},
 	{"TheLastWordIsToldOfAWait", func(t *testing.T, s *Stage) {
-		r := newRig(t, s, dibs.Settings{})
+		r := newRig(t, s, dibs.Settings{TTL: s.TTL(20 * time.Second)}) // a call may last longer than the wait
 		var calls atomic.Int32
 		r.link.Pick(func(Call) (Fault, bool) {
 			if calls.Add(1) <= 3 {
