@@ -39,7 +39,7 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	$(GO) test -timeout 15m -skip TestTorture ./fencetest/... ./examples/...
 	@echo "== laws in real time"
 	$(GO) test -timeout 15m -p 2 -parallel 64 -run '$(LAWS)' ./sqlitelock ./redislock
-	$(GO) test -timeout 15m -parallel 64 -run '$(LAWS)' ./pglock
+	$(GO) test -timeout 15m -parallel 32 -run '$(LAWS)' ./pglock
 	@echo "== many leases, and many schedules of a quorum"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
 
