@@ -99,18 +99,18 @@ func (s *Server) getLock(ctx context.Context, in *ByKey) (*lockOutput, error) {
 	ctx, cancel := asking(ctx)
 	defer cancel()
 	out := &lockOutput{Body: Lock{Key: in.Key, Holders: []Holder{}, Waiters: []Holder{}}}
+	var unread error // if the key could be read, it is about another that begins like it
 	for h, err := range s.run.Client().Holders(ctx, in.Key) {
-		if err != nil {
-			return nil, refusal(err)
-		}
-		if h.Name == in.Key {
+		if unread = err; err == nil && h.Name == in.Key {
 			out.Body.add(h)
 		}
 	}
 	switch n := len(out.Body.Holders); {
+	case n == 0 && len(out.Body.Waiters) == 0 && unread != nil:
+		return nil, refusal(unread)
 	case n == 0 && len(out.Body.Waiters) == 0:
 		return nil, problem(http.StatusNotFound, "not-held", "%q is not held", in.Key)
-	case n == 1:
+	case n == 1 && out.Body.Holders[0].Token != "": // a program that is not dibs has none
 		out.ETag = `"` + out.Body.Holders[0].Token + `"`
 	}
 	return out, nil

@@ -123,3 +123,25 @@ func TestAPIOverEveryStore(t *testing.T) {
 		})
 	}
 }
+
+// A lock of another program is told as such, and what can't be read spoils no other.
+func TestLocksOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	r := servers.Redis(t)
+	s := newSiteOver(t, "redis://"+r.Addr()+"/0?layout=plain", "  a: { command: 'true' }\n", web.Options{Users: web.Open()})
+	for _, set := range [][]any{{"SET", "theirs", "token", "PX", "600000"}, {"SET", "dibs:plain:{theirs too}:theirs too", "no state"}} {
+		if _, err := r.Do(set...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := s.do("GET", "/api/v1/locks/theirs", "")
+	if a.StatusCode != 200 || a.Header.Get("ETag") == `""` {
+		t.Fatalf("%d %v %s", a.StatusCode, a.Header, a.text)
+	}
+	if l := decode[web.Lock](t, a); len(l.Holders) != 1 || !l.Holders[0].Foreign || l.Holders[0].Left == 0 {
+		t.Errorf("%+v", l)
+	}
+	if a := s.do("GET", "/api/v1/locks/theirs%20too", ""); a.StatusCode == 200 || a.StatusCode == 404 {
+		t.Errorf("%d %s", a.StatusCode, a.text)
+	}
+}

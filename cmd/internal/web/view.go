@@ -92,6 +92,7 @@ type Holder struct {
 	Left     int64  `json:"left_ms" doc:"until it ends if nobody is heard of"`
 	TTL      int64  `json:"ttl_ms"`
 	Note     string `json:"note,omitempty" doc:"who it is"`
+	Foreign  bool   `json:"foreign,omitempty" doc:"a program that is not dibs; an age_ms or left_ms of 0 is then unknown"`
 }
 
 func holderOf(h dibs.Holder) Holder {
@@ -104,7 +105,7 @@ func holderOf(h dibs.Holder) Holder {
 	return Holder{
 		Key: h.Name, State: h.State.String(), Mode: h.Mode().String(), Token: number(h.Token), Fence: number(h.Fence),
 		Units: h.Units, Capacity: h.Capacity, Place: number(h.Place),
-		Age: h.Age.Milliseconds(), Left: h.Left.Milliseconds(), TTL: h.TTL.Milliseconds(), Note: h.Note,
+		Age: h.Age.Milliseconds(), Left: h.Left.Milliseconds(), TTL: h.TTL.Milliseconds(), Note: h.Note, Foreign: h.Foreign,
 	}
 }
 
