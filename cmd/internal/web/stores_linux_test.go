@@ -129,7 +129,7 @@ func TestLocksOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	r := servers.Redis(t)
 	s := newSiteOver(t, "redis://"+r.Addr()+"/0?layout=plain", "  a: { command: 'true' }\n", web.Options{Users: web.Open()})
-	for _, set := range [][]any{{"SET", "theirs", "token", "PX", "600000"}, {"SET", "dibs:plain:{theirs too}:theirs too", "no state"}} {
+	for _, set := range [][]any{{"SET", "theirs", "token", "PX", "600000"}, {"SET", "other:{bad}", "no state"}} {
 		if _, err := r.Do(set...); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,18 @@ func TestLocksOfOtherPrograms(t *testing.T) {
 	if l := decode[web.Lock](t, a); len(l.Holders) != 1 || !l.Holders[0].Foreign || l.Holders[0].Left == 0 {
 		t.Errorf("%+v", l)
 	}
-	if a := s.do("GET", "/api/v1/locks/theirs%20too", ""); a.StatusCode == 200 || a.StatusCode == 404 {
+	other := newSiteOver(t, "redis://"+r.Addr()+"/0?prefix=other", "  a: { command: 'true' }\n", web.Options{Users: web.Open()})
+	if a := other.do("GET", "/api/v1/locks/bad", ""); a.StatusCode == 200 || a.StatusCode == 404 {
 		t.Errorf("%d %s", a.StatusCode, a.text)
+	}
+	lease, err := other.run.Client().Mutex("ba").TryLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := other.do("GET", "/api/v1/locks/ba", ""); a.StatusCode != 200 {
+		t.Errorf("%d %s", a.StatusCode, a.text)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
