@@ -289,7 +289,7 @@ func renewsAtOnce(t *testing.T, s *Stage) {
 	lease := l.got(t, r.waiting())
 	start := time.Now()
 	short := dibs.Settings{TTL: max(s.TTL(time.Second), r.Facts.MinTTL)}
-	if _, err := r.client.With(short).Mutex("another").TryLock(t.Context()); err != nil { // is renewed later, and does not put that off
+	if _, err := r.client.With(short).Mutex("another").TryLock(t.Context()); err != nil { // due later: it must not put that off
 		t.Fatal(err)
 	}
 	r.Eventually(t, r.Facts.HandOver/2, "a proof of what was handed over", func() bool { return lease.Remaining() > r.ttl/2 })

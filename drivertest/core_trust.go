@@ -105,8 +105,7 @@ func suspendIsNoticed(t *testing.T, s *Stage) {
 	if err := l.Check(); err != nil {
 		t.Fatalf("Check: %v", err)
 	}
-	time.Sleep(1500 * time.Millisecond) // it is a later look that finds it
-	r.Settle()                          // the renewals sleep
+	r.Settle() // the renewals sleep
 	jump(10 * time.Minute)
 	// Timers slept with the machine: nothing but a look finds it out.
 	start := time.Now()
