@@ -30,9 +30,11 @@ servers: ## installs what the tests need (on Debian, as root), or prints the com
 lint: ## format, vet, staticcheck, modernizers, tidiness, other systems
 	sh scripts/lint.sh $(MODULES)
 
+# By itself the detector keeps each process for a second at its end, and the
+# command's tests start thousands.
 race: ## every test under the race detector, but for those in real time and the examples
 	@echo "== tests under the race detector"
-	$(GO) test -race -short -timeout 15m $(filter-out ./fencetest/... ./examples/...,$(PACKAGES))
+	GORACE=atexit_sleep_ms=10 $(GO) test -race -short -timeout 15m $(filter-out ./fencetest/... ./examples/...,$(PACKAGES))
 
 live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== fences and examples"
@@ -40,6 +42,8 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== laws in real time"
 	$(GO) test -timeout 15m -p 2 -parallel 64 -run '$(LAWS)' ./sqlitelock ./redislock
 	$(GO) test -timeout 15m -parallel 32 -run '$(LAWS)' ./pglock
+	@echo "== every exit code"
+	$(GO) test -run 'ExitCode' ./cmd/internal/cli
 	@echo "== many leases, and many schedules of a quorum"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
 

@@ -46,7 +46,11 @@ func exitCode(t *testing.T, err error) int {
 func TestTheCommandsExitCodeIsDibssOwn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for code := range 256 {
+	step := 1
+	if testing.Short() {
+		step = 15 // 0 and 255, 75 and 120 are among them; make live has them all
+	}
+	for code := 0; code < 256; code += step {
 		cmd := command(t, "run", "k", "--", "sh", "-c", "exit "+strconv.Itoa(code))
 		cmd.Env = append(cmd.Env, "DIBS_STORE_URL=sqlite://"+dir+"/locks.db")
 		if got := exitCode(t, cmd.Run()); got != code {
