@@ -7,6 +7,10 @@ PACKAGES  := $(foreach m,$(MODULES),./$(patsubst .,,$(m))$(if $(filter .,$(m)),,
 STORES     := ./sqlitelock ./redislock ./pglock
 LAWS       := ^TestConformance(InBubble|OfThePlainLayout|BehindPgBouncer)?$$
 TOPOLOGIES := ^TestConformance(OfAQuorum|OfAPlainQuorum|OfACluster|OfSentinels|OverAUsersClient)$$
+# Scripts of the command, and a table, in which each process does one thing
+# after the other: the race detector would find nothing, and make them thrice as
+# slow.
+PLAIN := ^TestScripts$$/^(absent|argv|before|completion|doctor|env|escape|fence|force-unlock|full|guardian-stopped|history|limit|long|modes|newcomer|outcome|parent|pipes|sinks|skip|spelled|storeinit|stores|stream|timeout|usage)$$|ExitCode|KeysOfAllKinds|KeysThatCannotBe|NoCommandShows
 GO        ?= go
 SEED      ?= 0
 FOR       ?= 2m
@@ -32,18 +36,17 @@ lint: ## format, vet, staticcheck, modernizers, tidiness, other systems
 
 # By itself the detector keeps each process for a second at its end, and the
 # command's tests start thousands.
-race: ## every test under the race detector, but for those in real time and the examples
+race: ## every test under the race detector, but for those in real time, the plain ones and the examples
 	@echo "== tests under the race detector"
-	GORACE=atexit_sleep_ms=10 $(GO) test -race -short -timeout 15m $(filter-out ./fencetest/... ./examples/...,$(PACKAGES))
+	GORACE=atexit_sleep_ms=10 $(GO) test -race -short -timeout 15m -skip '$(PLAIN)' $(filter-out ./fencetest/... ./examples/...,$(PACKAGES))
 
 live: ## the stores' laws in real time, which mostly wait, and whole programs
-	@echo "== fences and examples"
+	@echo "== fences, examples, and the command as one runs it"
 	$(GO) test -timeout 15m -skip TestTorture ./fencetest/... ./examples/...
+	$(GO) test -timeout 15m -short -parallel 8 -run '$(PLAIN)' ./cmd/internal/cli
 	@echo "== laws in real time"
 	$(GO) test -timeout 15m -p 2 -parallel 64 -run '$(LAWS)' ./sqlitelock ./redislock
 	$(GO) test -timeout 15m -parallel 32 -run '$(LAWS)' ./pglock
-	@echo "== every exit code"
-	$(GO) test -run 'ExitCode' ./cmd/internal/cli
 	@echo "== many leases, and many schedules of a quorum"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
 
@@ -57,7 +60,7 @@ more: ## what takes longer than make test may: laws on several Redis servers and
 	@echo "== laws behind PgBouncer in session mode"
 	$(GO) test -timeout 20m -parallel 64 -run 'InSessionMode' ./pglock
 	@echo "== the command on every server"
-	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers' ./cmd/internal/cli
+	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers|ExitCode|NoCommandShows' ./cmd/internal/cli
 	@echo "== storms of kill -9"
 	$(GO) test -timeout 15m -p 1 -run 'TortureOnce|TortureStorm' ./fencetest $(STORES)
 
