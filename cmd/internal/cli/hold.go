@@ -136,10 +136,10 @@ func margin(ttl time.Duration) time.Duration {
 }
 
 // trust makes sure that the lease has enough trust left for the command to be
-// stopped in: one that was handed over lives for the hand-over alone, until it
-// is renewed.
+// stopped in, and for a renewal that is late: one that was handed over lives for
+// the hand-over alone, until it is renewed.
 func (r *runner) trust(lease *dibs.Lease) error {
-	need := r.grace.Duration + 2*margin(r.ttl.Duration)
+	need := max(r.grace.Duration+2*margin(r.ttl.Duration), r.ttl.Duration/2)
 	for {
 		left := lease.Remaining()
 		if left > need {

@@ -71,7 +71,7 @@ func (r *Runner) waitFor(target config.Target, run *book.Run) *dibs.Lease {
 	defer context.AfterFunc(r.intake, stop)()
 	locker := r.locker(target, "job "+run.Job+", run "+run.ID)
 	lease, err := locker.Lock(ctx)
-	for err == nil && trust(ctx, lease, limits(target.Job)) != nil && ctx.Err() == nil {
+	for err == nil && trust(ctx, lease, target.Job) != nil && ctx.Err() == nil {
 		r.forgo(lease) // handed over, and lapsed before it could be renewed
 		lease, err = locker.Lock(ctx)
 	}

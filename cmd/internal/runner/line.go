@@ -156,7 +156,7 @@ func (r *Runner) next(ctx context.Context, job string) (empty bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := trust(ctx, lease, limits(target.Job)); err != nil || !r.enter() {
+	if err := trust(ctx, lease, target.Job); err != nil || !r.enter() {
 		r.forgo(lease)
 		return false, err
 	}

@@ -69,10 +69,11 @@ func limits(j *config.Job) executor.Limits {
 }
 
 // trust makes sure that the lease has enough trust left for the work to be
-// stopped in: one that was handed over lives for the hand-over alone, until it is
-// renewed.
-func trust(ctx context.Context, lease *dibs.Lease, l executor.Limits) error {
-	for lease.Remaining() <= l.Grace+2*l.Margin {
+// stopped in, and for a renewal that is late: one that was handed over lives for
+// the hand-over alone, until it is renewed.
+func trust(ctx context.Context, lease *dibs.Lease, j *config.Job) error {
+	l := limits(j)
+	for lease.Remaining() <= max(l.Grace+2*l.Margin, j.TTL.Duration/2) {
 		if err := lease.Validate(ctx); errors.Is(err, dibs.ErrLost) || ctx.Err() != nil {
 			return err
 		} else if err != nil {

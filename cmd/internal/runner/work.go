@@ -79,15 +79,14 @@ func (r *Runner) toilOn(target config.Target, run book.Run, lease *dibs.Lease) {
 
 // attempt does the work once.
 func (r *Runner) attempt(ctx context.Context, target config.Target, run book.Run, lease *dibs.Lease, out *output) executor.Result {
-	l := limits(target.Job)
-	if err := trust(ctx, lease, l); err != nil {
+	if err := trust(ctx, lease, target.Job); err != nil {
 		return executor.Result{End: executor.Lost, Reason: err.Error()}
 	}
 	work, err := r.workOf(target, run)
 	if err != nil {
 		return executor.Result{End: executor.Broken, Reason: err.Error()}
 	}
-	return work.Run(ctx, lease, l, out.tail)
+	return work.Run(ctx, lease, limits(target.Job), out.tail)
 }
 
 // again tells whether there is another attempt after result. A loss isn't followed
