@@ -5,7 +5,7 @@ SHELL     := /bin/sh
 MODULES   := . sqlitelock redislock pglock fencetest otelhooks cmd bench examples
 PACKAGES  := $(foreach m,$(MODULES),./$(patsubst .,,$(m))$(if $(filter .,$(m)),,/)...)
 STORES     := ./sqlitelock ./redislock ./pglock
-LAWS       := ^TestConformance(InBubble|OfThePlainLayout|BehindPgBouncer)?$$
+LAWS       := ^TestConformance(InBubble|OfThePlainLayout)?$$
 TOPOLOGIES := ^TestConformance(OfAQuorum|OfAPlainQuorum|OfACluster|OfSentinels|OverAUsersClient)$$
 # Scripts of the command, and a table, in which each process does one thing
 # after the other: the race detector would find nothing, and make them thrice as
@@ -45,8 +45,7 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	$(GO) test -timeout 15m -skip TestTorture ./fencetest/... ./examples/...
 	$(GO) test -timeout 15m -short -parallel 8 -run '$(PLAIN)' ./cmd/internal/cli
 	@echo "== laws in real time"
-	$(GO) test -timeout 15m -p 2 -parallel 64 -run '$(LAWS)' ./sqlitelock ./redislock
-	$(GO) test -timeout 15m -parallel 32 -run '$(LAWS)' ./pglock
+	$(GO) test -timeout 15m -p 3 -parallel 8 -run '$(LAWS)' $(STORES)
 	@echo "== many leases, and many schedules of a quorum"
 	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
 
@@ -56,9 +55,9 @@ more: ## what takes longer than make test may: laws on several Redis servers and
 	@echo "== masters and nodes that are killed, stopped and cut off under load"
 	$(GO) test -timeout 15m -parallel 4 -run 'UnderLoad|InABlackHole|DeadShard' ./redislock
 	@echo "== laws of advisory locks, of ShedLock's table, of the journal"
-	$(GO) test -timeout 20m -parallel 64 -run 'OfAdvisoryLocks|OfTheShedlockLayout|WithJournal' ./pglock
-	@echo "== laws behind PgBouncer in session mode"
-	$(GO) test -timeout 20m -parallel 64 -run 'InSessionMode' ./pglock
+	$(GO) test -timeout 20m -parallel 8 -run 'OfAdvisoryLocks|OfTheShedlockLayout|WithJournal' ./pglock
+	@echo "== laws behind PgBouncer in both its modes"
+	$(GO) test -timeout 20m -parallel 8 -run 'BehindPgBouncer' ./pglock
 	@echo "== the command on every server"
 	$(GO) test -timeout 20m -parallel 4 -run 'ScriptsOnServers|ExitCode|NoCommandShows' ./cmd/internal/cli
 	@echo "== storms of kill -9"

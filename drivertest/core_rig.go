@@ -36,7 +36,7 @@ const lockName = "the lock"
 func newRig(t testing.TB, s *Stage, set dibs.Settings) *rig {
 	t.Helper()
 	r := &rig{Stage: s, calls: new(Recorder), link: NewLink(), inner: s.Open(t), other: s.Open(t)}
-	r.ttl = s.TTL(2 * time.Second)
+	r.ttl = s.TTL(max(2*time.Second, 7*s.Grace())) // a call has a third of it
 	if s.Bubble {
 		r.ttl = s.TTL(6 * time.Second)
 	} else { // what a first call takes longer for is not what a law is about

@@ -22,6 +22,9 @@ type Harness struct {
 	// client's hand, say. A key is the name of a law's test, such as
 	// "L34_RefusedEndsAtOnce", or that and the name of a part behind a slash.
 	Unfit map[string]string
+	// AtOnce is how many laws run side by side where time is real; 0: 8. A server
+	// that spends a processor's time on each client wants fewer.
+	AtOnce int
 }
 
 // A Storage is what several clients share: a file, a server, a map.

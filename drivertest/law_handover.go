@@ -146,11 +146,11 @@ var l25 = parts{
 		s.byTTL(t)
 		a, b := s.Open(t), s.Open(t)
 		m, _ := MustAcquire(t, a, Mutex(fresh(), s.long()))
-		patience := s.TTL(s.Facts.HandOver + s.tick()/2)
+		patience := s.TTL(s.Facts.HandOver)
 		w := with(Mutex(m.Name, s.long()), patience)
 		queued(t, b, w)
 		c := s.clock()
-		c.after(s.tick())
+		c.before(s.tick()) // so that a hand-over of full length would outlive the patience
 		MustRelease(t, a, m)
 		if hs := states(t, a, m.Name, driver.Handed); hs != nil {
 			c.left(t, "left of the hand-over", hs[0].Left, patience)

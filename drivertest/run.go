@@ -29,8 +29,8 @@ type law struct {
 	// bubble: the test plays with time in a way that only a bubble allows. It
 	// is skipped on other stores.
 	bubble bool
-	// alone: the test changes something that others would see. It does not run
-	// beside any.
+	// alone: the test changes something that others would see, or keeps the store
+	// so busy that they would time out. It does not run beside any.
 	alone bool
 }
 
@@ -77,7 +77,7 @@ func Run(t *testing.T, h Harness) {
 }
 
 // atOnce is how many laws run side by side in real time, where they mostly wait:
-// many more than there are processors.
+// many more than there are processors, if the harness does not say otherwise.
 const atOnce = 8
 
 // company is held for reading by what may run beside others, and for writing by
@@ -99,7 +99,7 @@ func runLaws(t *testing.T, h Harness) {
 	}
 	var (
 		others sync.WaitGroup
-		slots  = make(chan struct{}, atOnce)
+		slots  = make(chan struct{}, cmp.Or(h.AtOnce, atOnce))
 	)
 	for _, l := range laws {
 		if l.alone {

@@ -18,11 +18,12 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	p := servers.SharedPostgres(t)
 	b := servers.PgBouncer(t, p, "transaction", 20)
-	drivertest.Run(t, drivertest.Harness{Name: "postgres behind pgbouncer", New: func(t testing.TB) drivertest.Storage {
-		rawURL := with(t, newStore(t, p), b.Addr(), "journal", "on")
+	store := newStores(t, p)
+	drivertest.Run(t, drivertest.Harness{Name: "postgres behind pgbouncer", AtOnce: atOnce, New: func(t testing.TB) drivertest.Storage {
+		rawURL := with(t, store(t), b.Addr(), "journal", "on")
 		return drivertest.Storage{
 			Open:  func(t testing.TB) driver.Store { return open(t, rawURL) },
-			Slack: slack + 250*time.Millisecond,
+			Slack: slack + 150*time.Millisecond,
 		}
 	}})
 }
@@ -39,8 +40,9 @@ func TestConformanceBehindPgBouncerInSessionMode(t *testing.T) {
 		b := servers.PgBouncer(t, p, "session", 400, "server_idle_timeout=2", "max_client_conn=2000")
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
+			store := newStores(t, p)
 			drivertest.Run(t, drivertest.Harness{Name: scheme + " behind pgbouncer", Unfit: u, New: func(t testing.TB) drivertest.Storage {
-				rawURL := with(t, newStore(t, p), b.Addr(), "pooler", "session")
+				rawURL := with(t, store(t), b.Addr(), "pooler", "session")
 				return drivertest.Storage{
 					Open: func(t testing.TB) driver.Store {
 						if scheme == "pgadvisory" {
@@ -49,7 +51,7 @@ func TestConformanceBehindPgBouncerInSessionMode(t *testing.T) {
 						return open(t, with(t, rawURL, "", "journal", "on"))
 					},
 					Kill:  func(s driver.Store) { s.Close() },
-					Slack: slack + 250*time.Millisecond,
+					Slack: slack + 150*time.Millisecond,
 				}
 			}})
 		})

@@ -97,10 +97,12 @@ func initSchema(ctx context.Context, p *params) (made bool, err error) {
 	return false, unknown(err)
 }
 
-// initScript makes a schema in one transaction. Whoever makes it at the same time
-// is waited for: two CREATE SCHEMA IF NOT EXISTS at once fail.
+// initScript makes a schema in one transaction. Whoever makes one at the same time
+// is waited for, and for longer than a call waits for a row: two CREATE SCHEMA IF
+// NOT EXISTS at once fail.
 func initScript(schema string) string {
 	return "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n" +
+		"SET LOCAL lock_timeout = '15s';\n" +
 		"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('dibs init'));\n" +
 		strings.ReplaceAll(inSchema(schemaSQL, schema), "@;", schema+";") + "COMMIT;\n"
 }

@@ -103,8 +103,9 @@ func conformance(t *testing.T, opened func(rawURL string) string, as func(driver
 	}
 	t.Parallel()
 	p := servers.SharedPostgres(t)
-	drivertest.Run(t, drivertest.Harness{Name: "postgres", New: func(t testing.TB) drivertest.Storage {
-		rawURL := opened(newStore(t, p))
+	store := newStores(t, p)
+	drivertest.Run(t, drivertest.Harness{Name: "postgres", AtOnce: atOnce, New: func(t testing.TB) drivertest.Storage {
+		rawURL := opened(store(t))
 		return drivertest.Storage{
 			Open: func(t testing.TB) driver.Store { return as(open(t, rawURL)) },
 			Cut: func(t testing.TB) (driver.Store, drivertest.Link) {
@@ -116,8 +117,12 @@ func conformance(t *testing.T, opened func(rawURL string) string, as func(driver
 	}})
 }
 
+// atOnce is how many laws run side by side: what a law mostly does is to start
+// clients, and each of them is a process of the server's.
+const atOnce = 6
+
 // slack is what a loaded machine needs on top.
-const slack = 400 * time.Millisecond
+const slack = 500 * time.Millisecond
 
 // newStore makes an empty lease table and returns its URL.
 func newStore(t testing.TB, p *servers.PostgresServer) string {
@@ -127,4 +132,25 @@ func newStore(t testing.TB, p *servers.PostgresServer) string {
 		t.Fatal(err)
 	}
 	return rawURL
+}
+
+// newStores returns what makes empty lease tables, each in a schema of its own: a
+// database for each of many would cost the server most of its time, and in one for
+// all every NOTIFY would wake whoever listens.
+func newStores(t testing.TB, p *servers.PostgresServer) func(t testing.TB) string {
+	t.Helper()
+	var rawURLs []string
+	for range 3 * atOnce {
+		rawURLs = append(rawURLs, p.URL(database(t, p)))
+	}
+	var schemas atomic.Uint64
+	return func(t testing.TB) string {
+		t.Helper()
+		n := schemas.Add(1)
+		u := with(t, rawURLs[n%uint64(len(rawURLs))], "", "schema", fmt.Sprintf("dibs%d", n))
+		if err := pglock.Init(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
 }
