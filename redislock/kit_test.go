@@ -2,8 +2,11 @@ package redislock_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +22,13 @@ import (
 
 func TestMain(m *testing.M) {
 	drivertest.StormMain()
+	flag.Parse()
+	// Most of the tests mostly wait, which several can do at once.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := f.Value.Set("6"); err != nil {
+			panic(err)
+		}
+	}
 	servers.Main(m)
 }
 
