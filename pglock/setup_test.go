@@ -97,3 +97,25 @@ func TestDocsHaveTheGrants(t *testing.T) {
 		}
 	}
 }
+
+// Who makes a schema waits for another that is at it in the same database, and
+// longer than a call waits for a row.
+func TestASchemaWaitsForAnotherThatIsMade(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := p.URL(database(t, p))
+	other := psql(t, rawURL)
+	exec(t, other, "BEGIN")
+	exec(t, other, "SELECT pg_advisory_xact_lock(hashtext('dibs init'))")
+	made := make(chan error, 1)
+	go func() { made <- pglock.Init(t.Context(), rawURL) }()
+	watcher := psql(t, rawURL)
+	until(t, "it has waited for a second and a half, or given up", func() bool {
+		return len(made) > 0 || value[bool](t, watcher, `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND clock_timestamp() > query_start + interval '1.5s')`)
+	})
+	exec(t, other, "COMMIT")
+	if err := <-made; err != nil {
+		t.Error(err)
+	}
+}

@@ -49,6 +49,7 @@ RETURNING t.{name};
 
 --: create
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+SET LOCAL lock_timeout = '15s';
 SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('dibs init'));
 CREATE TABLE IF NOT EXISTS {table} (
     {name} varchar(64) NOT NULL PRIMARY KEY,
