@@ -153,7 +153,7 @@ func (f *fleet) start(jobs string, offset time.Duration) *runner.Runner {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		if err := r.Close(ctx); err != nil {
 			f.Errorf("close: %v", err)

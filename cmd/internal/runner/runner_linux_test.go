@@ -376,7 +376,7 @@ func TestDrain(t *testing.T) {
 	if run.State != book.Lost || run.RetriedAs == "" || !strings.Contains(run.Reason, "shut down") {
 		t.Errorf("%+v", run)
 	}
-	ctx, cancel = contextFor(t, 20*time.Second)
+	ctx, cancel = contextFor(t, 2*time.Minute) // for longer than a TTL: an ask without an answer may land until then
 	defer cancel()
 	if err := a.Close(ctx); err != nil {
 		t.Error(err)
