@@ -47,7 +47,7 @@ live: ## the stores' laws in real time, which mostly wait, and whole programs
 	@echo "== laws in real time"
 	$(GO) test -timeout 15m -p 3 -parallel 8 -run '$(LAWS)' $(STORES)
 	@echo "== many leases, and many schedules of a quorum"
-	$(GO) test -timeout 15m -p 1 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
+	$(GO) test -timeout 15m -p 3 -run 'Many|HeapPer' $(STORES) ./redislock/internal/quorum/model
 
 more: ## what takes longer than make test may: laws on several Redis servers and their faults under load, of advisory locks and of ShedLock's table, the command on every server, storms
 	@echo "== laws on a quorum, a cluster, behind sentinels, and over a user's client"
