@@ -48,7 +48,7 @@ func TestTheCommandsExitCodeIsDibssOwn(t *testing.T) {
 	dir := t.TempDir()
 	step := 1
 	if testing.Short() {
-		step = 15 // 0 and 255, 75 and 120 are among them; make live has them all
+		step = 15 // 0 and 255, 75 and 120 are among them; make more has them all
 	}
 	for code := 0; code < 256; code += step {
 		cmd := command(t, "run", "k", "--", "sh", "-c", "exit "+strconv.Itoa(code))
