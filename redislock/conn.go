@@ -32,6 +32,9 @@ type conn struct {
 	lost   chan struct{} // closed when the connection is
 	once   sync.Once     // closes lost
 
+	shared bool        // calls on it go to other nodes as well
+	waits  atomic.Bool // somebody has waited for a name, and heard of it here
+
 	seats  chan struct{} // one in it for each call under way, answered or not
 	calls  atomic.Uint64 // calls sent so far
 	silent struct {
@@ -44,7 +47,7 @@ type conn struct {
 
 // dial makes a connection. It ends when ctx does, at the latest by opt's dialer.
 func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
-	c := &conn{addr: opt.InitAddress[0], lost: make(chan struct{}), seats: make(chan struct{}, maxUnder)}
+	c := &conn{addr: opt.InitAddress[0], lost: make(chan struct{}), shared: !opt.AlwaysPipelining, seats: make(chan struct{}, maxUnder)}
 	var dialled atomic.Bool
 	network := "tcp"
 	if len(opt.InitAddress[0]) > 0 && opt.InitAddress[0][0] == '/' {
@@ -61,7 +64,7 @@ func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := &tracked{newEager(raw, c.several), c}
+		t := &tracked{newEager(newQuick(raw, c.crowded), c.several), c}
 		c.raw.Store(t)
 		if err := ctx.Err(); err != nil { // perhaps before there was anything to cut
 			_ = t.Close()
@@ -112,6 +115,10 @@ func overTLS(ctx context.Context, t *tracked, addr string, conf *tls.Config) (ne
 
 // several tells whether more than one call is under way.
 func (c *conn) several() bool { return len(c.seats) > 1 }
+
+// crowded tells whether others want the processors too: more than one call is under
+// way, here or on other nodes, or this client waits for names that others have.
+func (c *conn) crowded() bool { return c.several() || c.shared || c.waits.Load() }
 
 // tracked is a connection that tells when it was closed.
 type tracked struct {

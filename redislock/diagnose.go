@@ -63,7 +63,7 @@ func (x *exam) signals(ctx context.Context, s *Store) error {
 	}).Error())
 	if err == nil {
 		verb = "subscribe"
-		err = s.listen(ctx, "")
+		_, err = s.listen(ctx, "")
 	}
 	sharded := ""
 	if s.inbox.sharded {

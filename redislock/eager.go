@@ -1,9 +1,7 @@
 package redislock
 
 import (
-	"net"
 	"runtime"
-	"syscall"
 	"time"
 )
 
@@ -20,9 +18,8 @@ const (
 // run in between. That is done only while it pays: a server that is slow, or far
 // away, is seldom looked for, and one call alone never.
 type eager struct {
-	net.Conn
-	raw    syscall.RawConn // nil: it can't be looked at
-	expect func() bool     // several calls are under way
+	*quick
+	expect func() bool // several calls are under way; nil: it never looks
 
 	// The reader's own.
 	into []byte
@@ -32,15 +29,15 @@ type eager struct {
 	vain int                   // so many after the next that is in vain
 }
 
-// newEager returns an eager connection on c. On a single processor nobody can answer
-// while another looks for it.
-func newEager(c net.Conn, expect func() bool) *eager {
-	e := &eager{Conn: c, expect: expect, vain: 1}
-	if s, ok := c.(syscall.Conn); ok && readsNow && runtime.GOMAXPROCS(0) > 1 {
-		e.raw, _ = s.SyscallConn()
+// newEager makes q eager. On a single processor nobody can answer while another
+// looks for it.
+func newEager(q *quick, expect func() bool) *eager {
+	e := &eager{quick: q, vain: 1}
+	if e.raw != nil && runtime.GOMAXPROCS(0) > 1 {
+		e.expect = expect
 	}
 	e.look = func(fd uintptr) bool {
-		e.n = readNow(fd, e.into)
+		e.n, _ = readNow(fd, e.into)
 		return true
 	}
 	return e
@@ -49,7 +46,7 @@ func newEager(c net.Conn, expect func() bool) *eager {
 // Read is called by one goroutine at a time.
 func (e *eager) Read(p []byte) (int, error) {
 	switch {
-	case e.raw == nil || !e.expect():
+	case e.expect == nil || !e.expect():
 	case e.idly > 0:
 		e.idly--
 	case e.soon(p):
@@ -58,7 +55,7 @@ func (e *eager) Read(p []byte) (int, error) {
 	default:
 		e.idly, e.vain = e.vain, min(2*e.vain, maxIdly)
 	}
-	return e.Conn.Read(p)
+	return e.quick.Read(p)
 }
 
 // soon reads what comes soon. It tells whether anything did.

@@ -33,8 +33,10 @@ func pair(t *testing.T) (e *eager, expects *atomic.Bool, far net.Conn) {
 		_ = far.Close()
 	})
 	expects = new(atomic.Bool)
-	return newEager(near, expects.Load), expects, far
+	return newEager(newQuick(near, yes), expects.Load), expects, far
 }
+
+func yes() bool { return true }
 
 // An eager connection reads what any other does: what is there, what comes later,
 // and its end, whether or not something is expected.

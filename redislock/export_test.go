@@ -38,6 +38,27 @@ const MaxUnder = maxUnder
 // MaxInBatch is how many claims one call asks about.
 const MaxInBatch = maxInBatch
 
+// Crowded tells whether the store's present connections spare the processors: one,
+// or one for each node.
+func Crowded(ctx context.Context, s driver.Store) (all []bool, err error) {
+	var links []wire
+	if q, ok := s.(*Redlock); ok {
+		for _, m := range q.nodes {
+			links = append(links, m.link)
+		}
+	} else {
+		links = append(links, storeOf(s).link)
+	}
+	for _, l := range links {
+		c, err := l.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c.crowded())
+	}
+	return all, nil
+}
+
 // Lanes is how many calls of one script are under way at once.
 const Lanes = lanes
 

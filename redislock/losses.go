@@ -22,7 +22,7 @@ func (s *Store) Losses(ctx context.Context) (<-chan driver.Loss, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.listen(ctx, ""); err != nil {
+	if _, err := s.listen(ctx, ""); err != nil {
 		return nil, err
 	}
 	b := s.inbox

@@ -50,10 +50,12 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim) (<-chan driver.Signal
 			delete(b.subs, sub)
 		}
 	}
-	if err := s.listen(ctx, c.Name); err != nil {
+	conn, err := s.listen(ctx, c.Name)
+	if err != nil {
 		unsubscribe()
 		return nil, nil, err
 	}
+	conn.waits.Store(true)
 	unbind := context.AfterFunc(ctx, unsubscribe)
 	stop := sync.OnceFunc(func() {
 		unbind()
@@ -62,8 +64,8 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim) (<-chan driver.Signal
 	return g.ch, stop, nil
 }
 
-// listen returns when the present connection is subscribed.
-func (s *Store) listen(ctx context.Context, name string) error {
+// listen returns the present connection when it is subscribed.
+func (s *Store) listen(ctx context.Context, name string) (*conn, error) {
 	for {
 		conn, err := s.link.get(ctx)
 		if err == nil {
@@ -73,8 +75,8 @@ func (s *Store) listen(ctx context.Context, name string) error {
 			continue // the next connection is subscribed from its start
 		}
 		if err != nil {
-			return s.failed(ctx, name, err)
+			return nil, s.failed(ctx, name, err)
 		}
-		return nil
+		return conn, nil
 	}
 }
