@@ -16,7 +16,7 @@ func report(all []outcome, opts options) string {
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 	fmt.Fprintf(&b, "Each figure is the median of the rounds, with the quartiles behind it; a race has %d rounds of %v, those for one name four times as long. ", opts.rounds, opts.each)
 	b.WriteString("Floor, dibs and peers take turns in each round, in processes of their own, and who begins changes. " +
-		"Columns with an x are multiples of the floor's in the same round: they mean the same on any machine. The others are this machine's, or counts.\n\n" +
+		"Columns with an x are multiples of the floor's in the same round, which depend on the machine far less than the others; those are this machine's, or counts.\n\n" +
 		"*time* is that of a grant, from one to the next; *hand-over* the same, but only grants to another than the one before count: " +
 		"who gives back and takes again before anybody who waits can, has not handed over. " +
 		"*client CPU* and *server CPU* are the processors' time for a grant, *commands* what clients sent to the server for it, polls and all, " +

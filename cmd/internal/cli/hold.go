@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dibslock/dibs"
+	"github.com/dibslock/dibs/cmd/internal/executor"
 	"github.com/dibslock/dibs/cmd/internal/guard"
 	"github.com/dibslock/dibs/cmd/internal/terminal"
 )
@@ -81,7 +82,7 @@ func (untied) Context() context.Context { return context.Background() }
 func (r *runner) stops() stops {
 	return stops{
 		grace:     r.grace.Duration,
-		margin:    margin(r.ttl.Duration),
+		margin:    executor.Margin(r.ttl.Duration),
 		timeout:   r.timeout.Duration,
 		killAfter: r.killAfter.Duration,
 		escalate:  r.killAfter.given,
@@ -129,36 +130,15 @@ func (s *session) start(lease *dibs.Lease, limits stops, tty *terminal.Terminal,
 // for it is not the command any more, but the next in line.
 const giveBackTime = 5 * time.Second
 
-// margin is how much of the trust is left for KILL to do its work, and for the
-// scheduler to let us send it.
-func margin(ttl time.Duration) time.Duration {
-	return min(max(ttl/20, 20*time.Millisecond), time.Second)
-}
-
-// trust makes sure that the lease has enough trust left for the command to be
-// stopped in, and for a renewal that is late: one that was handed over lives for
-// the hand-over alone, until it is renewed.
+// trust makes sure that the command can start under the lease.
 func (r *runner) trust(lease *dibs.Lease) error {
-	need := max(r.grace.Duration+2*margin(r.ttl.Duration), r.ttl.Duration/2)
-	for {
-		left := lease.Remaining()
-		if left > need {
-			return nil
-		}
-		if err := lease.Check(); err != nil {
-			return failf(exitLost, "%v; the command was not started", err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), left)
-		err := lease.Validate(ctx)
-		cancel()
-		switch {
-		case errors.Is(err, dibs.ErrLost):
-			return failf(exitLost, "%v; the command was not started", err)
-		case err != nil:
-			r.log.Warn("not renewed yet", "key", r.key, "err", err)
-			time.Sleep(min(left, 20*time.Millisecond)) // the store has just failed: don't press it
-		}
+	err := executor.Trust(context.Background(), lease, r.grace.Duration, r.ttl.Duration, func(err error) {
+		r.log.Warn("not renewed yet", "key", r.key, "err", err)
+	})
+	if err != nil {
+		return failf(exitLost, "%v; the command was not started", err)
 	}
+	return nil
 }
 
 // giveBack releases the lease. That it can't be confirmed doesn't change how the

@@ -68,23 +68,9 @@ func limits(j *config.Job) executor.Limits {
 	}
 }
 
-// trust makes sure that the lease has enough trust left for the work to be
-// stopped in, and for a renewal that is late: one that was handed over lives for
-// the hand-over alone, until it is renewed.
+// trust makes sure that the work can start under the lease.
 func trust(ctx context.Context, lease *dibs.Lease, j *config.Job) error {
-	l := limits(j)
-	for lease.Remaining() <= max(l.Grace+2*l.Margin, j.TTL.Duration/2) {
-		if err := lease.Validate(ctx); errors.Is(err, dibs.ErrLost) || ctx.Err() != nil {
-			return err
-		} else if err != nil {
-			select { // the store has just failed: don't press it
-			case <-time.After(20 * time.Millisecond):
-			case <-lease.Context().Done():
-				return lease.Check()
-			}
-		}
-	}
-	return nil
+	return executor.Trust(ctx, lease, j.Grace.Duration, j.TTL.Duration, nil)
 }
 
 // A living store proves a death by a file that is open as long as its client
