@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -67,6 +68,10 @@ var mistakes = []struct{ begins, hint string }{
 	{"This instance has cluster support disabled", "the server is in no cluster: use redis:// for one server"},
 }
 
+// deniedInside is how replies begin that say that a script may not do something for
+// this user: of Redis 7.0, and of later ones.
+var deniedInside = []string{"The user executing the script can't", "ACL failure in script"}
+
 // failed is what the caller of a call about name gets that got err.
 func failed(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
@@ -112,6 +117,9 @@ func reply(name, text string) error {
 		}
 	}
 	word, _, _ := strings.Cut(text, " ")
+	if slices.ContainsFunc(deniedInside, func(begins string) bool { return strings.HasPrefix(text, begins) }) {
+		word = "NOPERM"
+	}
 	switch kind := replies[word]; {
 	case kind.class == denied:
 		return &driver.RejectedError{Name: name, Why: "redis: " + text + hint(kind.hint), Err: fs.ErrPermission}

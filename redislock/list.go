@@ -3,10 +3,12 @@ package redislock
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -74,12 +76,13 @@ func (s *Store) listStranger(ctx context.Context, name string, yield func(driver
 	}
 	var found *driver.Holder
 	var failed error
+	var broken []error
 	s.listNames(ctx, []string{name}, func(h driver.Holder, err error) bool {
 		found, failed = &h, err
 		return true
-	}, new([]error))
-	if failed == nil && found == nil {
-		found, failed = s.forEver(ctx, name)
+	}, &broken)
+	if failed == nil && found == nil && len(broken) > 0 && !errors.Is(broken[0], fs.ErrPermission) {
+		found, failed = s.noLock(ctx, name)
 	}
 	switch {
 	case errors.Is(failed, driver.ErrRejected):
@@ -90,23 +93,25 @@ func (s *Store) listStranger(ctx context.Context, name string, yield func(driver
 	return found == nil || yield(*found, nil)
 }
 
-// forEver is a key of another program at name that has no time to live: no claim is
-// granted while it is there.
-func (s *Store) forEver(ctx context.Context, name string) (*driver.Holder, error) {
+// noLock is a key of another program at name that is no lock, for want of a time to
+// live or as another type: no claim is granted while it is there.
+func (s *Store) noLock(ctx context.Context, name string) (*driver.Holder, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	left, err := s.link.do(ctx, func(b rueidis.Builder) rueidis.Completed { return b.Pttl().Key(name).Build() }).AsInt64()
+	h := &driver.Holder{Name: name, State: driver.Held, Units: 1, Capacity: 1, Foreign: true}
 	switch {
 	case err != nil:
 		return nil, s.failed(ctx, name, err)
-	case left != -1:
+	case left == -1:
+		h.Note = "a program that is not dibs, by a key without a time to live"
+	case left >= 0:
+		h.Note, h.Left = "a program that is not dibs, by a key that is no string", time.Duration(left)*time.Millisecond
+	default: // it has gone
 		return nil, nil
 	}
-	return &driver.Holder{
-		Name: name, State: driver.Held, Units: 1, Capacity: 1, Foreign: true,
-		Note: "a program that is not dibs, by a key without a time to live",
-	}, nil
+	return h, nil
 }
 
 func yieldHolders(name string, all rueidis.RedisMessage, yield func(driver.Holder, error) bool, broken *[]error) bool {

@@ -69,7 +69,7 @@ func TestAnothersLockIsListed(t *testing.T) {
 	}
 	for prefix, want := range map[string][]string{
 		"lock": {"lock", "lock/ours"}, "loc": {"lock/ours"}, "": {"lock/ours"}, "lock/": {"lock/", "lock/ours"},
-		"lock/o": {"lock/o", "lock/ours"}, "lock/ou": {"lock/ours"}, "lock/ours": {"lock/ours"}, "none": nil,
+		"lock/o": {"lock/o", "lock/ours"}, "lock/ou": {"lock/ou", "lock/ours"}, "lock/ours": {"lock/ours"}, "none": nil,
 	} {
 		if got := list(prefix); !slices.Equal(got, want) {
 			t.Errorf("list %q: got %q, want %q", prefix, got, want)
@@ -100,6 +100,24 @@ func TestWaitingForAnother(t *testing.T) {
 		if !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v", set, err)
 		}
+	}
+
+	// They are listed, if they are asked for by name, whether or not they end.
+	do(t, r, "HSET", "d", "x", "y")
+	do(t, r, "PEXPIRE", "d", "600000")
+	s := openURL(t, "redis://"+r.Addr()+"?layout=plain")
+	for name, why := range map[string]string{"a": "without a time to live", "b": "without a time to live", "d": "no string"} {
+		all := listed(t, s, name)
+		if len(all) != 1 || all[0].Name != name || !all[0].Foreign || !strings.Contains(all[0].Note, why) || name == "d" != (all[0].Left > 9*time.Minute) {
+			t.Errorf("listed of %s: %+v", name, all)
+		}
+	}
+	if all := listed(t, s, "e"); len(all) != 0 {
+		t.Errorf("listed of what is not there: %+v", all)
+	}
+	do(t, r, "ACL", "SETUSER", "blind", "on", ">x", "~*", "&*", "+@all", "-get")
+	if all := listed(t, openURL(t, "redis://blind:x@"+r.Addr()+"?layout=plain"), "d"); len(all) != 0 {
+		t.Errorf("listed to one who may not read it: %+v", all)
 	}
 
 	do(t, r, "SET", "c", "for a while", "PX", "600000")
