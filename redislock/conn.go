@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
+
+	"github.com/dibslock/dibs/internal/quick"
 )
 
 // errSilent says that a server was not heard of for as long as a dial may take.
@@ -64,7 +66,7 @@ func dial(ctx context.Context, opt rueidis.ClientOption) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := &tracked{newEager(newQuick(raw, c.crowded), c.several), c}
+		t := &tracked{newEager(quick.New(raw, c.crowded), c.several), c}
 		c.raw.Store(t)
 		if err := ctx.Err(); err != nil { // perhaps before there was anything to cut
 			_ = t.Close()

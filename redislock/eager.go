@@ -3,6 +3,8 @@ package redislock
 import (
 	"runtime"
 	"time"
+
+	"github.com/dibslock/dibs/internal/quick"
 )
 
 const (
@@ -18,27 +20,21 @@ const (
 // run in between. That is done only while it pays: a server that is slow, or far
 // away, is seldom looked for, and one call alone never.
 type eager struct {
-	*quick
+	*quick.Conn
 	expect func() bool // several calls are under way; nil: it never looks
 
 	// The reader's own.
-	into []byte
-	n    int
-	look func(fd uintptr) bool // reads what is there
-	idly int                   // so many reads from here on are not eager
-	vain int                   // so many after the next that is in vain
+	look func(p []byte) (int, error) // reads what is there
+	idly int                         // so many reads from here on are not eager
+	vain int                         // so many after the next that is in vain
 }
 
-// newEager makes q eager. On a single processor nobody can answer while another
+// newEager makes c eager. On a single processor nobody can answer while another
 // looks for it.
-func newEager(q *quick, expect func() bool) *eager {
-	e := &eager{quick: q, vain: 1}
-	if e.raw != nil && runtime.GOMAXPROCS(0) > 1 {
+func newEager(c *quick.Conn, expect func() bool) *eager {
+	e := &eager{Conn: c, look: c.Look, vain: 1}
+	if c.Looks() && runtime.GOMAXPROCS(0) > 1 {
 		e.expect = expect
-	}
-	e.look = func(fd uintptr) bool {
-		e.n, _ = readNow(fd, e.into)
-		return true
 	}
 	return e
 }
@@ -49,25 +45,24 @@ func (e *eager) Read(p []byte) (int, error) {
 	case e.expect == nil || !e.expect():
 	case e.idly > 0:
 		e.idly--
-	case e.soon(p):
-		e.vain = 1
-		return e.n, nil
 	default:
+		if n := e.soon(p); n > 0 {
+			e.vain = 1
+			return n, nil
+		}
 		e.idly, e.vain = e.vain, min(2*e.vain, maxIdly)
 	}
-	return e.quick.Read(p)
+	return e.Conn.Read(p)
 }
 
-// soon reads what comes soon. It tells whether anything did.
-func (e *eager) soon(p []byte) bool {
-	e.into = p
-	defer func() { e.into = nil }()
+// soon reads what comes soon; 0: nothing did, or the connection has ended.
+func (e *eager) soon(p []byte) int {
 	for began := time.Now(); ; {
-		if err := e.raw.Read(e.look); err != nil || e.n > 0 {
-			return err == nil
+		if n, err := e.look(p); err != nil || n > 0 {
+			return n
 		}
 		if time.Since(began) > eagerFor || !e.expect() {
-			return false
+			return 0
 		}
 		runtime.Gosched()
 	}

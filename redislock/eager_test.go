@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/dibslock/dibs/internal/quick"
 )
 
 // pair returns an eager connection, whether it expects something, and its other end.
@@ -33,10 +35,8 @@ func pair(t *testing.T) (e *eager, expects *atomic.Bool, far net.Conn) {
 		_ = far.Close()
 	})
 	expects = new(atomic.Bool)
-	return newEager(newQuick(near, yes), expects.Load), expects, far
+	return newEager(quick.New(near, func() bool { return true }), expects.Load), expects, far
 }
-
-func yes() bool { return true }
 
 // An eager connection reads what any other does: what is there, what comes later,
 // and its end, whether or not something is expected.
@@ -80,10 +80,14 @@ func TestEagerReadsWhatComes(t *testing.T) {
 // was not in vain. What is not expected is not looked for.
 func TestEagerWhileItPays(t *testing.T) {
 	e, expects, far := pair(t)
+	raw, err := e.Conn.Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
 	looks, look := 0, e.look
-	e.look = func(fd uintptr) bool {
+	e.look = func(p []byte) (int, error) {
 		looks++
-		return look(fd)
+		return look(p)
 	}
 	write := func() {
 		if _, err := far.Write([]byte("x")); err != nil {
@@ -108,7 +112,7 @@ func TestEagerWhileItPays(t *testing.T) {
 			write()
 			soon := make([]byte, 1)
 			for { // it is there when it can be seen
-				if err := e.raw.Read(func(fd uintptr) bool {
+				if err := raw.Read(func(fd uintptr) bool {
 					n, _, _ := syscall.Recvfrom(int(fd), soon, syscall.MSG_PEEK)
 					return n == 1
 				}); err == nil {

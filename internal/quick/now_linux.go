@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package redislock
+package quick
 
 import (
 	"syscall"

@@ -1,4 +1,4 @@
-package redislock
+package quick_test
 
 import (
 	"bytes"
@@ -11,19 +11,37 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dibslock/dibs/internal/quick"
 )
+
+func yes() bool { return true }
 
 // ends returns a quick connection and its other end, over TCP and over a pipe, of
 // which the system knows nothing.
 func ends(t *testing.T) map[string][2]net.Conn {
 	t.Helper()
-	e, _, far := pair(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
 	one, other := net.Pipe()
 	t.Cleanup(func() {
+		_ = near.Close()
+		_ = far.Close()
 		_ = one.Close()
 		_ = other.Close()
 	})
-	return map[string][2]net.Conn{"tcp": {newQuick(e.Conn, yes), far}, "pipe": {newQuick(one, yes), other}}
+	return map[string][2]net.Conn{"tcp": {quick.New(near, yes), far}, "pipe": {quick.New(one, yes), other}}
 }
 
 // A quick connection carries all that is written, in its order, also when there is
@@ -150,5 +168,126 @@ func TestQuickEndsAsAnyOther(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// counted counts how it is used, and tells when a read is about to wait.
+type counted struct {
+	*net.TCPConn
+	usual, quick int
+	waits        chan struct{} // capacity 2
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.usual++
+	c.waits <- struct{}{}
+	return c.TCPConn.Read(p)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.usual++
+	return c.TCPConn.Write(p)
+}
+
+func (c *counted) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.TCPConn.SyscallConn()
+	return countedRaw{raw, c}, err
+}
+
+type countedRaw struct {
+	syscall.RawConn
+	c *counted
+}
+
+func (r countedRaw) Read(f func(uintptr) bool) error {
+	r.c.quick++
+	return r.RawConn.Read(func(fd uintptr) bool {
+		done := f(fd)
+		if !done {
+			r.c.waits <- struct{}{}
+		}
+		return done
+	})
+}
+
+func (r countedRaw) Write(f func(uintptr) bool) error {
+	r.c.quick++
+	return r.RawConn.Write(f)
+}
+
+// The processors are asked about at each call, and what is quick is nothing else too.
+func TestQuickWhileItIsWanted(t *testing.T) {
+	c := ends(t)["tcp"]
+	tcp, ok := c[0].(*quick.Conn).Conn.(*net.TCPConn)
+	if !ok {
+		t.Fatalf("%T", c[0].(*quick.Conn).Conn)
+	}
+	wanted := false
+	count := &counted{TCPConn: tcp, waits: make(chan struct{}, 2)}
+	q := quick.New(count, func() bool { return wanted })
+	if !q.Looks() {
+		t.Skip("not on this system")
+	}
+	for range 3 {
+		wanted = !wanted
+		before := *count
+		if _, err := q.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 1)
+		if _, err := io.ReadFull(c[1], got); err != nil || string(got) != "x" {
+			t.Fatal(string(got), err)
+		}
+		var far sync.WaitGroup
+		far.Go(func() {
+			<-count.waits
+			if _, err := c[1].Write([]byte("y")); err != nil {
+				t.Error(err)
+			}
+		})
+		if n, err := q.Read(got); n != 1 || err != nil || string(got) != "y" {
+			t.Fatal(n, err)
+		}
+		far.Wait()
+		usual, fast := count.usual-before.usual, count.quick-before.quick
+		if wanted && (usual != 0 || fast != 2) || !wanted && (usual != 2 || fast != 0) {
+			t.Errorf("wanted %t: %d usual calls, %d quick ones", wanted, usual, fast)
+		}
+	}
+}
+
+// A look finds what is there, and waits for nothing.
+func TestLook(t *testing.T) {
+	c := ends(t)["tcp"]
+	q := c[0].(*quick.Conn)
+	if !q.Looks() {
+		t.Skip("not on this system")
+	}
+	p := make([]byte, 4)
+	if n, err := q.Look(p); n != 0 || err != nil {
+		t.Errorf("nothing is there: %d, %v", n, err)
+	}
+	if _, err := c[1].Write([]byte("there")); err != nil {
+		t.Fatal(err)
+	}
+	var seen string
+	for len(seen) < 5 {
+		n, err := q.Look(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen += string(p[:n])
+	}
+	if seen != "there" {
+		t.Errorf("it saw %q", seen)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := q.Look(p); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %d, %v", n, err)
+	}
+	if c := ends(t)["pipe"]; c[0].(*quick.Conn).Looks() {
+		t.Error("it looks into a pipe of Go's own")
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix && (!linux || race)
 
-package redislock
+package quick
 
 import "syscall"
 

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package redislock
+package quick
 
 const readsNow = false // what is there can't be told from what will come
 
