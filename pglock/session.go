@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dibslock/dibs/driver"
+	"github.com/dibslock/dibs/internal/quick"
 )
 
 const (
@@ -65,8 +66,11 @@ func (d *dialer) connect(ctx context.Context) (*session, error) {
 			return nil, net.ErrClosed
 		}
 		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
 		raw = c
-		return c, err
+		return quick.New(c, nil), nil
 	}
 	if d.hear != nil {
 		conf.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { d.hear(n) }

@@ -35,7 +35,7 @@ func pair(t *testing.T) (e *eager, expects *atomic.Bool, far net.Conn) {
 		_ = far.Close()
 	})
 	expects = new(atomic.Bool)
-	return newEager(quick.New(near, func() bool { return true }), expects.Load), expects, far
+	return newEager(quick.New(near, nil), expects.Load), expects, far
 }
 
 // An eager connection reads what any other does: what is there, what comes later,

@@ -23,7 +23,7 @@ import (
 type Conn struct {
 	net.Conn
 	raw    syscall.RawConn // nil: there is no quick way
-	wanted func() bool     // the processors are
+	wanted func() bool     // the processors are; nil: always
 
 	reads struct {
 		sync.Mutex
@@ -39,9 +39,9 @@ type Conn struct {
 	}
 }
 
-// New returns a quick connection on c, for as long as wanted says that the
-// processors are wanted; it is asked at each call. What c is otherwise used for is
-// used as ever.
+// New returns a quick connection on c. It is quick while wanted says that the
+// processors are, which it is asked at each call; nil: always. c can be used beside
+// it.
 func New(c net.Conn, wanted func() bool) *Conn {
 	q := &Conn{Conn: c, wanted: wanted}
 	if s, ok := c.(syscall.Conn); ok && readsNow {
@@ -68,9 +68,11 @@ func (q *Conn) Looks() bool { return q.raw != nil }
 // which the next Read tells.
 func (q *Conn) Look(p []byte) (n int, err error) { return q.read(p, q.reads.glance) }
 
+func (q *Conn) isQuick() bool { return q.raw != nil && (q.wanted == nil || q.wanted()) }
+
 // Read is that of any connection.
 func (q *Conn) Read(p []byte) (int, error) {
-	if q.raw != nil && q.wanted() {
+	if q.isQuick() {
 		if n, err := q.read(p, q.reads.wait); err == nil && n > 0 {
 			return n, nil
 		}
@@ -90,7 +92,7 @@ func (q *Conn) read(p []byte, how func(fd uintptr) bool) (int, error) {
 
 // Write is that of any connection.
 func (q *Conn) Write(p []byte) (int, error) {
-	if q.raw == nil || !q.wanted() {
+	if !q.isQuick() {
 		return q.Conn.Write(p)
 	}
 	w := &q.writes

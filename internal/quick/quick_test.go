@@ -15,8 +15,6 @@ import (
 	"github.com/dibslock/dibs/internal/quick"
 )
 
-func yes() bool { return true }
-
 // ends returns a quick connection and its other end, over TCP and over a pipe, of
 // which the system knows nothing.
 func ends(t *testing.T) map[string][2]net.Conn {
@@ -41,7 +39,7 @@ func ends(t *testing.T) map[string][2]net.Conn {
 		_ = one.Close()
 		_ = other.Close()
 	})
-	return map[string][2]net.Conn{"tcp": {quick.New(near, yes), far}, "pipe": {quick.New(one, yes), other}}
+	return map[string][2]net.Conn{"tcp": {quick.New(near, nil), far}, "pipe": {quick.New(one, nil), other}}
 }
 
 // A quick connection carries all that is written, in its order, also when there is
