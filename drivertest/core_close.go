@@ -22,7 +22,7 @@ func closeLeavesNothing(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
 	held := r.tryLock(t)
 	ctx := held.Context()
-	c, _ := MustAcquire(t, r.other, Mutex("waited for", 20*r.ttl))
+	c, _ := MustAcquire(t, r.other, Mutex("waited for", r.TTL(20*r.ttl)))
 	ended := make(chan error, 1)
 	go func() { // ends with the Lock
 		_, err := r.client.Mutex("waited for").Lock(t.Context())

@@ -120,7 +120,7 @@ func cancelledAskLeavesNoClaim(t *testing.T, s *Stage) {
 // store's last word stands.
 func cancelledAskKeepsRefusal(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
-	c, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	c, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	asks := 0
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -19,7 +19,7 @@ func waitersRefreshTogether(t *testing.T, s *Stage) {
 	var wg sync.WaitGroup
 	for i := range waiters {
 		name := fmt.Sprint("line ", i)
-		MustAcquire(t, r.other, Mutex(name, 20*r.ttl))
+		MustAcquire(t, r.other, Mutex(name, r.TTL(20*r.ttl)))
 		wg.Go(func() { // ends with ctx
 			if _, err := r.client.Mutex(name).Lock(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("Lock: %v", err)
@@ -47,7 +47,7 @@ func asksOnceInACrowd(t *testing.T, s *Stage) {
 		t.Skip("needs a bubble") // so that no poll comes in between
 	}
 	for n := range 4 {
-		held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+		held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 		asks, watches := len(r.calls.Calls(OpAcquire)), len(r.calls.Calls(OpWatch))
 		l := r.lock(t)
 		MustRelease(t, r.other, held)

@@ -95,7 +95,7 @@ func (r *rig) waiting() time.Duration {
 func evictedComesBack(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
 	r.needsLine(t)
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	l := r.lock(t)
 	place := r.first(t, OpAcquire).Claims[0]
 	MustRelease(t, r.other, place) // behind the waiter's back
@@ -119,7 +119,7 @@ func movedKeepsPace(t *testing.T, s *Stage) {
 	patience := s.TTL(time.Second)
 	r := newRig(t, s, dibs.Settings{Patience: patience})
 	r.needsLine(t)
-	MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	const limit = 100
 	var renewals atomic.Int64
 	r.between(func(ctx context.Context, c Call, do func(context.Context) Answer) Answer {
@@ -144,7 +144,7 @@ func lapsedComesBack(t *testing.T, s *Stage) {
 	// A store that is silent for a TTL would be an error.
 	r := newRig(t, s, dibs.Settings{TTL: s.TTL(3*s.Facts.HandOver + 2*time.Second)})
 	r.needsLine(t)
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	l := r.lock(t)
 	r.link.Set(BlackHole)
 	time.Sleep(time.Millisecond)
@@ -173,7 +173,7 @@ func (r *rig) snatch(t testing.TB) driver.Claim {
 func asksOnceSubscribed(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
 	r.needsLine(t)
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	var once sync.Once
 	var freed time.Time
 	r.between(func(ctx context.Context, c Call, do func(context.Context) Answer) Answer {
@@ -199,7 +199,7 @@ func asksOnceSubscribed(t *testing.T, s *Stage) {
 
 func pollsWithoutSignals(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	r.link.On(CutBefore, OpWatch)
 	l := r.lock(t)
 	freed := time.Now()
@@ -232,7 +232,7 @@ func trustsFromRefusedAsk(t *testing.T, s *Stage) {
 	}
 	r := newRig(t, s, dibs.Settings{Patience: time.Minute})
 	r.needsLine(t)
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	l := r.lock(t)
 	time.Sleep(3500 * time.Millisecond) // some polls later, half a second or so after the last
 	asks := r.calls.Calls(OpAcquire)
@@ -251,7 +251,7 @@ func trustsFromRefusedAsk(t *testing.T, s *Stage) {
 func dropsOtherSignals(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
 	r.needsLine(t)
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	forged := make(chan driver.Signal, 1)
 	r.between(func(ctx context.Context, c Call, do func(context.Context) Answer) Answer {
 		a := do(ctx)
@@ -283,7 +283,7 @@ func dropsOtherSignals(t *testing.T, s *Stage) {
 func renewsAtOnce(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{Patience: s.TTL(20 * time.Second)})
 	r.needsLine(t)
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	l := r.lock(t)
 	MustRelease(t, r.other, held)
 	lease := l.got(t, r.waiting())
@@ -309,7 +309,7 @@ func hearsWhileAsksFail(t *testing.T, s *Stage) {
 	for _, deaf := range []bool{false, true} {
 		r := newRig(t, s, dibs.Settings{Patience: s.TTL(time.Second)})
 		r.needsLine(t)
-		held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+		held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 		if deaf {
 			r.link.On(CutBefore, OpWatch)
 		}
@@ -337,7 +337,7 @@ func adoptsWhatItHeardTooLate(t *testing.T, s *Stage) {
 	}
 	r := newRig(t, s, dibs.Settings{Patience: s.TTL(700 * time.Millisecond)}) // it ends before the next poll
 	r.needsLine(t)
-	held, _ := MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	held, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	signals, late := make(chan (<-chan driver.Signal), 1), make(chan driver.Signal, 1)
 	r.between(func(ctx context.Context, c Call, do func(context.Context) Answer) Answer {
 		a := do(ctx)

@@ -76,7 +76,7 @@ func lateAskLeavesNoPlace(t *testing.T, s *Stage) {
 		t.Skip("there is no line")
 	}
 	r := newRig(t, s, dibs.Settings{})
-	c, _ := MustAcquire(t, r.other, Mutex(lockName, 10*r.ttl))
+	c, _ := MustAcquire(t, r.other, Mutex(lockName, r.TTL(10*r.ttl)))
 	r.link.On(Late, OpAcquire)
 	ctx, cancel := context.WithTimeout(t.Context(), r.ttl/10)
 	defer cancel()

@@ -42,7 +42,7 @@ func silenceIsNotContention(t *testing.T, s *Stage) {
 
 func silenceAfterRefusal(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
-	MustAcquire(t, r.other, Mutex(lockName, 20*r.ttl))
+	MustAcquire(t, r.other, Mutex(lockName, r.TTL(20*r.ttl)))
 	after(t, 2*r.ttl, func() { r.link.Set(CutBefore) })
 	ctx, cancel := context.WithTimeout(t.Context(), 15*r.ttl)
 	defer cancel()
