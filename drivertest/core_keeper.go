@@ -25,7 +25,7 @@ var keeperLaws = []law{
 // hangs.
 func hungRenewal(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
-	slow, err := r.client.With(dibs.Settings{TTL: 10 * r.ttl}).Mutex("slow").TryLock(t.Context())
+	slow, err := r.client.With(dibs.Settings{TTL: r.TTL(10 * r.ttl)}).Mutex("slow").TryLock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func hungRenewal(t *testing.T, s *Stage) {
 // answers by its ctx with what it knows (law 15).
 func hungShard(t *testing.T, s *Stage) {
 	r := newRig(t, s, dibs.Settings{})
-	if _, err := r.client.With(dibs.Settings{TTL: 10 * r.ttl}).Mutex("slow").TryLock(t.Context()); err != nil {
+	if _, err := r.client.With(dibs.Settings{TTL: r.TTL(10 * r.ttl)}).Mutex("slow").TryLock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fast := r.tryLock(t)

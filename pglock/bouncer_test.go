@@ -1,6 +1,12 @@
 package pglock_test
 
 import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,5 +61,78 @@ func TestConformanceBehindPgBouncerInSessionMode(t *testing.T) {
 				}
 			}})
 		})
+	}
+}
+
+// A pooler may hand on a server's connection on which an answer to its former client
+// is still to come. Who is answered like that goes for another connection.
+func TestAnAnswerToAnother(t *testing.T) {
+	t.Parallel()
+	p := servers.SharedPostgres(t)
+	rawURL := newStore(t, p)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		both.Wait()
+	})
+	ready := []byte("Z\x00\x00\x00\x05I") // ReadyForQuery
+	var mixed atomic.Int64                // connections still to be mixed up
+	both.Go(func() {                      // ends with l
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", p.Addr())
+			if err != nil {
+				t.Error(err)
+				_ = client.Close()
+				return
+			}
+			both.Go(func() { // ends with the client's connection
+				_, _ = io.Copy(server, client)
+				_ = server.Close()
+			})
+			both.Go(func() { // ends with the server's
+				defer client.Close()
+				again := mixed.Add(-1) >= 0
+				for buf := make([]byte, 1<<16); ; {
+					n, err := server.Read(buf)
+					if err != nil {
+						return
+					}
+					out := buf[:n]
+					if again && bytes.HasSuffix(out, ready) {
+						out, again = append(out, ready...), false
+					}
+					if _, err := client.Write(out); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	mixed.Store(1)
+	s := open(t, with(t, rawURL, l.Addr().String()))
+	c, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	drivertest.MustRelease(t, s, c)
+	if mixed.Load() >= 0 {
+		t.Error("no answer was mixed up")
+	}
+
+	mixed.Store(1000)
+	bad, err := driver.Open(t.Context(), with(t, rawURL, l.Addr().String()))
+	if err == nil {
+		_, err = bad.Acquire(t.Context(), drivertest.Mutex("name", time.Minute))
+		if err := bad.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "another shape") || driver.Certain(err) {
+		t.Errorf("nothing but mixed answers: %v", err)
 	}
 }

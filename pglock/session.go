@@ -48,6 +48,19 @@ type session struct {
 func (d *dialer) connect(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
+	s, err := d.dial(ctx)
+	if errors.Is(err, errShape) {
+		s, err = d.dial(ctx)
+	}
+	return s, err
+}
+
+// errShape says that what answered is no server of PostgreSQL's, or a pooler that has
+// given us one's connection on which a former client's answers were still to come.
+var errShape = errors.New("an answer of another shape than PostgreSQL's")
+
+// dial is one try of connect.
+func (d *dialer) dial(ctx context.Context) (*session, error) {
 	conf := d.conn.Copy()
 	// Statements that are prepared stay on one server connection, and a pooler gives
 	// the next transaction another.
@@ -112,7 +125,7 @@ func inspect(ctx context.Context, c *pgconn.PgConn) (pid uint32, err error) {
 		return 0, err
 	}
 	if len(rs) != 1 || len(rs[0].Rows) != 1 {
-		return 0, errors.New("an answer of another shape than PostgreSQL's")
+		return 0, errShape
 	}
 	row := rs[0].Rows[0]
 	if _, err := fmt.Sscan(string(row[0]), &pid); err != nil {
