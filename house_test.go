@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"drivertest/mutants":     {},
 	"sqlitelock":             {"driver"},
 	"redislock":              {"driver", "internal/quick", "redislock/internal/quorum"},
-	"pglock":                 {"driver", "internal/quick"},
+	"pglock":                 {"driver"},
 	"cmd/dibs":               {"memlock", "pglock", "redislock", "sqlitelock", "cmd/internal/cli"},
 	"cmd/internal/cli":       {"", "driver", "redislock", "cmd/internal/child", "cmd/internal/config", "cmd/internal/executor", "cmd/internal/guard", "cmd/internal/runner", "cmd/internal/schedule", "cmd/internal/telemetry", "cmd/internal/terminal", "cmd/internal/web"},
 	"cmd/internal/config":    {"driver", "cmd/internal/schedule"},

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dibslock/dibs/driver"
-	"github.com/dibslock/dibs/internal/quick"
 )
 
 const (
@@ -79,11 +78,8 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 			return nil, net.ErrClosed
 		}
 		c, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
 		raw = c
-		return quick.New(c, nil), nil
+		return c, err
 	}
 	if d.hear != nil {
 		conf.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { d.hear(n) }

@@ -11,9 +11,9 @@ import (
 // call since it may block, and then wakes a thread of its own, sysmon, if that
 // sleeps, to look after the goroutines meanwhile. In a process that mostly waits it
 // always sleeps: each answer from the server would wake it, which takes as long as
-// all that is to be done about the answer. Calls on a socket that does not block
-// need no looking after; when there is nothing to read, or no room to write, the
-// goroutine sleeps as in any other connection.
+// all that is to be done about the answer. Calls that do not block, whatever mode the
+// socket is in, need no looking after; when there is nothing to read, or no room to
+// write, the goroutine sleeps as in any other connection.
 //
 // That is done only while the processors are wanted for other things. If nothing
 // else goes on, the thread that was woken keeps one of them from falling asleep, so

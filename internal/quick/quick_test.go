@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -287,5 +288,42 @@ func TestLook(t *testing.T) {
 	}
 	if c := ends(t)["pipe"]; c[0].(*quick.Conn).Looks() {
 		t.Error("it looks into a pipe of Go's own")
+	}
+}
+
+// A socket that was put into blocking mode, by way of another descriptor, holds up
+// nobody.
+func TestQuickInBlockingMode(t *testing.T) {
+	c := ends(t)["tcp"]
+	q := c[0].(*quick.Conn)
+	file, err := q.Conn.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if !quick.NeverBlocks {
+		t.Skip("only Linux can tell, and not under the race detector")
+	}
+	file.Fd()                                       // this does it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // whoever blocks holds up everybody
+	p := make([]byte, 4)
+	if n, err := q.Look(p); n != 0 || err != nil {
+		t.Errorf("nothing is there: %d, %v", n, err)
+	}
+	var far sync.WaitGroup
+	defer far.Wait()
+	far.Go(func() { // ends with the read and the write
+		if _, err := c[1].Write([]byte("come")); err != nil {
+			t.Error(err)
+		}
+		if _, err := io.CopyN(io.Discard, c[1], 64<<20); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := io.ReadFull(q, p); err != nil || string(p) != "come" {
+		t.Errorf("%q, %v", p, err)
+	}
+	if n, err := q.Write(make([]byte, 64<<20)); n != 64<<20 || err != nil {
+		t.Errorf("%d, %v", n, err)
 	}
 }
