@@ -16,31 +16,35 @@ import (
 	"github.com/dibslock/dibs/internal/quick"
 )
 
-// ends returns a quick connection and its other end, over TCP and over a pipe, of
-// which the system knows nothing.
+// ends returns a quick connection and its other end, over TCP, a socket of the machine
+// and a pipe, of which the system knows nothing.
 func ends(t *testing.T) map[string][2]net.Conn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	near, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
 	one, other := net.Pipe()
+	all := map[string][2]net.Conn{"pipe": {quick.New(one, nil), other}}
+	for network, at := range map[string]string{"tcp": "127.0.0.1:0", "unix": t.TempDir() + "/socket"} {
+		l, err := net.Listen(network, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		near, err := net.Dial(network, l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		far, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[network] = [2]net.Conn{quick.New(near, nil), far}
+	}
 	t.Cleanup(func() {
-		_ = near.Close()
-		_ = far.Close()
-		_ = one.Close()
-		_ = other.Close()
+		for _, c := range all {
+			_ = c[0].Close()
+			_ = c[1].Close()
+		}
 	})
-	return map[string][2]net.Conn{"tcp": {quick.New(near, nil), far}, "pipe": {quick.New(one, nil), other}}
+	return all
 }
 
 // A quick connection carries all that is written, in its order, also when there is
