@@ -2,6 +2,7 @@ package pglock_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"io"
 	"net"
 	"strings"
@@ -47,12 +48,12 @@ func TestConformanceBehindPgBouncerInSessionMode(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			store := newStores(t, p)
-			drivertest.Run(t, drivertest.Harness{Name: scheme + " behind pgbouncer", Unfit: u, New: func(t testing.TB) drivertest.Storage {
-				rawURL := with(t, store(t), b.Addr(), "pooler", "session")
+			drivertest.Run(t, drivertest.Harness{Name: scheme + " behind pgbouncer", AtOnce: atOnce, Unfit: u, New: func(t testing.TB) drivertest.Storage {
+				rawURL, space := with(t, store(t), b.Addr(), "pooler", "session"), rand.Text()
 				return drivertest.Storage{
 					Open: func(t testing.TB) driver.Store {
-						if scheme == "pgadvisory" {
-							return openStrict(t, advisory(rawURL))
+						if scheme == "pgadvisory" { // its keys are those of a database, whatever the schema
+							return openStrict(t, advisory(with(t, rawURL, "", "namespace", space)))
 						}
 						return open(t, with(t, rawURL, "", "journal", "on"))
 					},
