@@ -117,7 +117,7 @@ func TestAnAnswerToAnother(t *testing.T) {
 			})
 		}
 	})
-	mixed.Store(1)
+	mixed.Store(5)
 	s := open(t, with(t, rawURL, l.Addr().String()))
 	c, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
 	drivertest.MustRelease(t, s, c)

@@ -48,11 +48,14 @@ func (d *dialer) connect(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	s, err := d.dial(ctx)
-	if errors.Is(err, errShape) {
+	for tries := 1; errors.Is(err, errShape) && tries < maxTries; tries++ {
 		s, err = d.dial(ctx)
 	}
 	return s, err
 }
+
+// maxTries is how many connections are made for a session, at the most.
+const maxTries = 16
 
 // errShape says that what answered is no server of PostgreSQL's, or a pooler that has
 // given us one's connection on which a former client's answers were still to come.
