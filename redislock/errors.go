@@ -72,6 +72,11 @@ var mistakes = []struct{ begins, hint string }{
 // this user: of Redis 7.0, and of later ones.
 var deniedInside = []string{"The user executing the script can't", "ACL failure in script"}
 
+func isDeniedInside(text string) bool {
+	text = strings.TrimPrefix(text, "ERR ")
+	return slices.ContainsFunc(deniedInside, func(begins string) bool { return strings.HasPrefix(text, begins) })
+}
+
 // failed is what the caller of a call about name gets that got err.
 func failed(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
@@ -117,7 +122,7 @@ func reply(name, text string) error {
 		}
 	}
 	word, _, _ := strings.Cut(text, " ")
-	if slices.ContainsFunc(deniedInside, func(begins string) bool { return strings.HasPrefix(text, begins) }) {
+	if isDeniedInside(text) {
 		word = "NOPERM"
 	}
 	switch kind := replies[word]; {

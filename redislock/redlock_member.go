@@ -65,9 +65,22 @@ func (n *member) conn(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
+// nodeReply is reply, of a node: scripts of a quorum don't tell what they had changed
+// before they were denied something, so that is unknown.
+func nodeReply(name, text string) error {
+	if isDeniedInside(text) {
+		return fmt.Errorf("redis: %s%s", text, hint(replies["NOPERM"].hint))
+	}
+	return reply(name, text)
+}
+
 // failed is failed, and names the node.
 func (n *member) failed(ctx context.Context, err error) error {
-	err = failed(ctx, "", err)
+	if e, ok := rueidis.IsRedisErr(err); ok && ctx.Err() == nil {
+		err = nodeReply("", e.Error())
+	} else {
+		err = failed(ctx, "", err)
+	}
 	if driver.Certain(err) {
 		return driver.Rejectedf("", "the node %s: %w", n.addr, err)
 	}

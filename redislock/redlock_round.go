@@ -53,7 +53,7 @@ func readBallot(name string, m rueidis.RedisMessage) (b ballot) {
 			b.Counter = b.holder.Token
 		}
 	case "failed":
-		b.Kind, b.err = quorum.Failed, reply(name, f.text())
+		b.Kind, b.err = quorum.Failed, nodeReply(name, f.text())
 	default:
 		if f.err == nil {
 			f.err = errors.New("redlock: an unknown reply " + strconv.Quote(word))

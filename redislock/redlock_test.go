@@ -107,6 +107,28 @@ func TestQuorumStandsTheLossOfAMinority(t *testing.T) {
 	soon(t, "a renewal", func() bool { return drivertest.RenewOne(t.Context(), s, m).Err == nil })
 }
 
+// What a script may not do in its midst leaves open what it has done on a node.
+func TestNodesThatDenyInAScript(t *testing.T) {
+	t.Parallel()
+	rs := servers.Redises(t, 3)
+	q := newQuorum(t, addrsOf(rs), "prefix=p")
+	s := q.open(t)
+	m, _ := drivertest.MustAcquire(t, s, drivertest.Mutex("name", time.Minute))
+	for _, r := range rs {
+		do(t, r, "ACL", "SETUSER", "default", "-time")
+	}
+	if _, err := s.Acquire(t.Context(), drivertest.Mutex("other", time.Minute)); err == nil || driver.Certain(err) || !strings.Contains(err.Error(), "ACL") {
+		t.Errorf("acquire: %v", err)
+	}
+	if p := drivertest.RenewOne(t.Context(), s, m); p.Err == nil || driver.Certain(p.Err) {
+		t.Errorf("renew: %v", p.Err)
+	}
+	for _, r := range rs {
+		do(t, r, "ACL", "SETUSER", "default", "+time")
+	}
+	drivertest.MustRelease(t, s, m)
+}
+
 // A node that hangs is not waited for, by anybody.
 func TestHungNodeIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
